@@ -1,0 +1,80 @@
+"""The board: a named detached actor that keeps each replica's last report.
+
+It outlives deploys and is never waited for: a poster fires and forgets, a reader keeps its last
+reading when the board is slow. It holds no truth of its own, so a restart loses nothing that the
+next second's posts do not bring back.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import ray
+
+from modelyard.lifecycle.report import Post, ReplicaReport
+
+NAME: Final = "modelyard-board"
+NAMESPACE: Final = "modelyard"
+FORGET_AFTER_S: Final = 120.0  # a starting replica posts once a phase, and a phase can be long
+
+
+class BoardActor:
+    """Runs in its own process. Async methods, so that a slow reader never holds up a post."""
+
+    def __init__(self) -> None:
+        self._posts: dict[str, tuple[ReplicaReport, float]] = {}
+
+    async def post(self, report: ReplicaReport) -> None:
+        self._posts[report.replica] = (report, time.monotonic())
+
+    async def withdraw(self, replica: str) -> None:
+        self._posts.pop(replica, None)
+
+    async def read(self) -> list[Post]:
+        now = time.monotonic()
+        self._posts = {
+            replica: (report, at)
+            for replica, (report, at) in self._posts.items()
+            if now - at < FORGET_AFTER_S
+        }
+        return [Post(report, now - at) for report, at in self._posts.values()]
+
+
+class Board:
+    """A process's door to the board; finds or creates it at first use."""
+
+    def __init__(self) -> None:
+        self._actor: Any = None
+
+    def post(self, report: ReplicaReport) -> None:
+        """Send and forget. Losing one is harmless: the next replaces it."""
+        self._connect().post.remote(report)
+
+    def withdraw(self, replica: str) -> None:
+        self._connect().withdraw.remote(replica)
+
+    async def read(self) -> list[Post]:
+        """Every live post with its age. The caller bounds the wait."""
+        return await self._connect().read.remote()  # type: ignore[no-any-return]
+
+    def read_blocking(self, timeout_s: float) -> list[Post]:
+        """For a driver without a loop. Raises ray.exceptions.RayError on time-out or a dead board."""
+        return ray.get(self._connect().read.remote(), timeout=timeout_s)  # type: ignore[no-any-return]
+
+    def _connect(self) -> Any:
+        if self._actor is None:
+            self._actor = (
+                ray.remote(BoardActor)
+                .options(
+                    name=NAME,
+                    namespace=NAMESPACE,
+                    lifetime="detached",
+                    get_if_exists=True,
+                    max_restarts=-1,
+                    max_task_retries=0,
+                    num_cpus=0,
+                )
+                .remote()
+            )
+        return self._actor

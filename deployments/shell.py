@@ -1,0 +1,178 @@
+"""What every model replica shares: start-up phases, the claim check, deadlines, error mapping.
+
+A shell has no `__call__` and no FastAPI app. In HAProxy mode the top deployment of every app
+listens on all interfaces and answers through `__call__`; without one nothing can be reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+import ray
+from ray import serve
+
+from cluster.board import Board
+from modelyard.artifacts.manifest import Manifest, read_manifest
+from modelyard.artifacts.store import resolve
+from modelyard.artifacts.verify import verify as verify_files
+from modelyard.config.settings import Settings
+from modelyard.contract.envelope import Answer, Envelope, Failure, Item
+from modelyard.contract.errors import (
+    ArtifactError,
+    DeadlineExceeded,
+    Internal,
+    InvalidRequest,
+    RequestError,
+)
+from modelyard.contract.operations import Kind, Operation, answers
+from modelyard.lifecycle.phases import Phase, PhaseLog
+from modelyard.lifecycle.report import Description, ReplicaReport
+from modelyard.tenancy.claim import Claim, verify
+
+log = logging.getLogger("modelyard.shell")
+
+POST_PERIOD_S = 1.0
+_VERIFIED_CLAIMS_MAX = 4096
+
+
+class Shell(ABC):
+    """Base of the model deployments. A subclass loads, warms and answers; this does the rest."""
+
+    KIND: ClassVar[Kind]
+
+    folder: Path
+    manifest: Manifest
+    description: Description
+
+    async def start(self, artifact: str) -> None:
+        """Verify, load and warm; returns when the replica may serve. Posts each phase."""
+        context = serve.get_replica_context()
+        self._app = context.app_name
+        self._replica = context.replica_id.unique_id
+        self._node = ray.get_runtime_context().get_node_id()
+        self._board = Board()
+        self._phases = PhaseLog(time.monotonic)
+        self._ongoing = 0
+        self._claims: dict[str, Claim] = {}
+        self._post()
+        try:
+            self._secret = Settings.from_environment().secret()
+            await self._verify(artifact)
+            self._enter(Phase.LOADING)
+            await self.load()
+            self._enter(Phase.WARMING)
+            await self.warm()
+        except Exception as error:
+            # Whatever it was, the fleet must learn why before Serve throws this process away.
+            self._enter(Phase.FAILED, cause=str(error) or type(error).__name__)
+            await asyncio.sleep(0.2)  # the post is sent in the background; Serve kills us at once
+            raise
+        self._enter(Phase.READY)
+        self._poster = asyncio.create_task(self._keep_posting())
+
+    @abstractmethod
+    async def load(self) -> None:
+        """Load `self.folder`. Must not block the loop for longer than it has to."""
+
+    @abstractmethod
+    async def warm(self) -> None:
+        """Run every path whose first use is slow."""
+
+    @abstractmethod
+    async def answer(self, envelope: Envelope) -> Item:
+        """The whole answer to a unary request. Raises RequestError."""
+
+    async def call(self, envelope: Envelope) -> Answer:
+        """One request, one answer. Never raises for a request's own fault: it answers a Failure."""
+        self._ongoing += 1
+        try:
+            self._admit(envelope)
+            async with asyncio.timeout(envelope.budget_ms / 1000):
+                return await self.answer(envelope)
+        except Exception as error:  # noqa: BLE001  the edge of the process: map, log, never leak
+            return self.failure(error, envelope)
+        finally:
+            self._ongoing -= 1
+
+    def failure(self, error: Exception, envelope: Envelope) -> Failure:
+        """The Failure for whatever went wrong while answering."""
+        match error:
+            case RequestError():
+                return error.failure()
+            case TimeoutError():
+                return DeadlineExceeded(
+                    "the total deadline passed while the model was working", reason="total"
+                ).failure()
+        log.error("request %s failed in %s", envelope.request_id, self._app, exc_info=error)
+        return Internal(
+            f"an internal error; it is logged under the request id {envelope.request_id}"
+        ).failure()
+
+    def _admit(self, envelope: Envelope) -> Claim:
+        """Refuse strays, other versions' requests and work that is already too late."""
+        claim = self._claims.get(envelope.claim)
+        if claim is None:
+            claim = verify(envelope.claim, self._secret)
+            if len(self._claims) >= _VERIFIED_CLAIMS_MAX:
+                self._claims.clear()
+            self._claims[envelope.claim] = claim
+        if envelope.version != self.manifest.full_name:
+            raise InvalidRequest(
+                f"this replica serves {self.manifest.full_name}, not {envelope.version}"
+            )
+        if not answers(self.KIND, Operation(envelope.operation)):
+            raise InvalidRequest(f"a {self.KIND} cannot answer {envelope.operation!r}")
+        if envelope.budget_ms <= 0:
+            raise DeadlineExceeded(
+                "the deadline passed before the model began", reason="expired", retryable=True
+            )
+        return claim
+
+    async def _verify(self, artifact: str) -> None:
+        self._enter(Phase.VERIFYING)
+        self.folder = resolve(artifact)
+        self.manifest = read_manifest(self.folder)
+        if self.manifest.kind is not self.KIND:
+            raise ArtifactError(
+                f"{self.folder}: the artifact is a {self.manifest.kind}, this deployment serves a "
+                f"{self.KIND}: use import_path deployments.{self.manifest.kind}:app"
+            )
+        if self.manifest.full_name != self._app.partition("--")[0]:
+            raise ArtifactError(
+                f"{self.folder}: the artifact is {self.manifest.full_name}, but the app is named "
+                f"{self._app}: name the app after the artifact"
+            )
+        await asyncio.to_thread(verify_files, self.folder, self.manifest)
+        self.description = Description.of(self.manifest)
+
+    def _enter(self, phase: Phase, cause: str | None = None) -> None:
+        self._phases.enter(phase)
+        log.info("%s %s: %s%s", self._app, self._replica, phase, f": {cause}" if cause else "")
+        self._post(cause)
+
+    def _post(self, cause: str | None = None) -> None:
+        self._board.post(
+            ReplicaReport(
+                app=self._app,
+                replica=self._replica,
+                node=self._node,
+                pid=os.getpid(),
+                phase=self._phases.phase,
+                phase_s=self._phases.phase_s,
+                phases=self._phases.done,
+                ongoing=self._ongoing,
+                description=getattr(self, "description", None),
+                cause=cause,
+            )
+        )
+
+    async def _keep_posting(self) -> None:
+        while True:
+            await asyncio.sleep(POST_PERIOD_S)
+            self._post()

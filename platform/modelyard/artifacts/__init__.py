@@ -1,0 +1,1 @@
+"""Artifacts: one immutable, verified folder per model version."""

@@ -1,0 +1,1 @@
+"""The dynamic batcher for small models."""

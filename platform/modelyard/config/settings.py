@@ -1,0 +1,68 @@
+"""What a process takes from its environment. The only reader of MODELYARD_* variables."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from modelyard.contract.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where this installation keeps its things.
+
+    home: models, logs, secret and run state; MODELYARD_HOME, default ~/.modelyard.
+    secret_file: the key that signs claims and answer ids; MODELYARD_SECRET_FILE, default home/secret.
+        On a cluster of several nodes mount the same file on each.
+    """
+
+    home: Path
+    secret_file: Path
+
+    @property
+    def models(self) -> Path:
+        return self.home / "models"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.home / "run"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        env = os.environ if environ is None else environ
+        home = Path(env.get("MODELYARD_HOME") or "~/.modelyard").expanduser().absolute()
+        secret = env.get("MODELYARD_SECRET_FILE")
+        return cls(home=home, secret_file=Path(secret).expanduser() if secret else home / "secret")
+
+    def secret(self) -> bytes:
+        """The signing key. Raises ConfigError when it is missing or too short to be one."""
+        try:
+            key = self.secret_file.read_bytes().strip()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read the signing key {self.secret_file} ({error.strerror}): run `modelyard up`, "
+                "or set MODELYARD_SECRET_FILE to the same file on every node"
+            ) from error
+        if len(key) < 32:
+            raise ConfigError(
+                f"the signing key {self.secret_file} is shorter than 32 bytes: make a new one"
+            )
+        return key
+
+    def ensure_secret(self) -> None:
+        """Make the key if there is none; readable by its owner alone from the first byte."""
+        self.secret_file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(self.secret_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except FileExistsError:
+            return
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32))

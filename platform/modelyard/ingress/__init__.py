@@ -1,0 +1,1 @@
+"""The data path: HTTP in, pipeline, answers out. Knows nothing of Ray."""

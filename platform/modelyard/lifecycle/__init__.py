@@ -1,0 +1,1 @@
+"""A replica's phases, from scheduled to ready to gone."""

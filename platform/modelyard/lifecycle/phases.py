@@ -1,0 +1,46 @@
+"""The phases of a replica's start, and how long each took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    FETCHING = "Fetching"
+    VERIFYING = "Verifying"
+    LOADING = "Loading"
+    WARMING = "Warming"
+    READY = "Ready"
+    DRAINING = "Draining"
+    FAILED = "Failed"
+
+
+class PhaseLog:
+    """Which phase a replica is in, and the seconds spent in those before it."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._done: list[tuple[Phase, float]] = []
+        self._phase = Phase.FETCHING
+        self._since = now()
+
+    @property
+    def phase(self) -> Phase:
+        return self._phase
+
+    @property
+    def phase_s(self) -> float:
+        """Seconds in the present phase."""
+        return self._now() - self._since
+
+    @property
+    def done(self) -> tuple[tuple[Phase, float], ...]:
+        """The phases left behind, in order, each with its seconds."""
+        return tuple(self._done)
+
+    def enter(self, phase: Phase) -> None:
+        if phase is self._phase:
+            return
+        self._done.append((self._phase, self.phase_s))
+        self._phase, self._since = phase, self._now()

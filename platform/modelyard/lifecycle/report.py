@@ -1,0 +1,63 @@
+"""What a replica posts about itself, and what a version can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelyard.artifacts.manifest import Manifest
+from modelyard.contract.operations import Kind
+from modelyard.lifecycle.phases import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A version as callers see it. Fixed for the life of an app: it comes from the manifest."""
+
+    version: str
+    kind: Kind
+    digest: str
+    max_context_tokens: int
+    max_output_tokens: int | None
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Description:
+        return cls(
+            version=manifest.full_name,
+            kind=manifest.kind,
+            digest=manifest.digest(),
+            max_context_tokens=manifest.limits.max_context_tokens,
+            max_output_tokens=manifest.limits.max_output_tokens,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """`name@version+digest8`, the system_fingerprint of answers."""
+        return f"{self.version}+{self.digest[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """One replica's state. `phases` are those done, with their seconds; `cause` explains Failed."""
+
+    app: str
+    replica: str
+    node: str
+    pid: int
+    phase: Phase
+    phase_s: float
+    phases: tuple[tuple[Phase, float], ...] = ()
+    ongoing: int = 0
+    description: Description | None = None
+    cause: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.phase is Phase.READY
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A report and how long ago the board received it, by the board's own clock."""
+
+    report: ReplicaReport
+    age_s: float

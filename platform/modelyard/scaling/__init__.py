@@ -1,0 +1,1 @@
+"""Scaling rules: pure functions from load to a number of replicas."""

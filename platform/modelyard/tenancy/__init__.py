@@ -1,0 +1,1 @@
+"""Who is calling: keys become a signed claim once, at the edge."""
