@@ -59,7 +59,7 @@ class Board:
         return await self._connect().read.remote()  # type: ignore[no-any-return]
 
     def read_blocking(self, timeout_s: float) -> list[Post]:
-        """For a driver without a loop. Raises ray.exceptions.RayError on time-out or a dead board."""
+        """For a driver without a loop. Raises RayError when nothing answers."""
         return ray.get(self._connect().read.remote(), timeout=timeout_s)  # type: ignore[no-any-return]
 
     def _connect(self) -> Any:

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import ray
 from ray import serve
+from ray.serve.config import RequestRouterConfig
 
 from cluster.board import Board
 from modelyard.artifacts.manifest import Manifest, read_manifest
@@ -33,11 +34,15 @@ from modelyard.contract.errors import (
 from modelyard.contract.operations import Kind, Operation, answers
 from modelyard.lifecycle.phases import Phase, PhaseLog
 from modelyard.lifecycle.report import Description, ReplicaReport
-from modelyard.tenancy.claim import Claim, verify
+from modelyard.tenancy.claim import Claim, sign, verify
 
 log = logging.getLogger("modelyard.shell")
 
 POST_PERIOD_S = 1.0
+# Serve's default back-off of up to 0.5 s leaves slots empty while requests wait for them.
+ROUTER = RequestRouterConfig.model_validate(
+    {"initial_backoff_s": 0.01, "backoff_multiplier": 2, "max_backoff_s": 0.04}
+)
 _VERIFIED_CLAIMS_MAX = 4096
 
 
@@ -88,6 +93,22 @@ class Shell(ABC):
     async def answer(self, envelope: Envelope) -> Item:
         """The whole answer to a unary request. Raises RequestError."""
 
+    def warm_envelope(self, operation: Operation, body: bytes) -> Envelope:
+        """A request of the platform's own, for warm-up."""
+        own = Claim("modelyard", "warm-up", "platform", "local", "interactive", (), ())
+        return Envelope(
+            claim=sign(own, self._secret),
+            version=self.manifest.full_name,
+            operation=operation,
+            body=body,
+            stream=False,
+            budget_ms=600_000,
+            band="interactive",
+            request_id="warm-up",
+            answer_id="warm-up",
+            model_alias=self.manifest.full_name,
+        )
+
     async def call(self, envelope: Envelope) -> Answer:
         """One request, one answer. Never raises for a request's own fault: it answers a Failure."""
         self._ongoing += 1
@@ -114,14 +135,19 @@ class Shell(ABC):
             f"an internal error; it is logged under the request id {envelope.request_id}"
         ).failure()
 
-    def _admit(self, envelope: Envelope) -> Claim:
-        """Refuse strays, other versions' requests and work that is already too late."""
+    def claim_of(self, envelope: Envelope) -> Claim:
+        """The verified claim of a call, kept once verified. Raises Unauthenticated."""
         claim = self._claims.get(envelope.claim)
         if claim is None:
             claim = verify(envelope.claim, self._secret)
             if len(self._claims) >= _VERIFIED_CLAIMS_MAX:
                 self._claims.clear()
             self._claims[envelope.claim] = claim
+        return claim
+
+    def _admit(self, envelope: Envelope) -> None:
+        """Refuse strays, other versions' requests and work that is already too late."""
+        self.claim_of(envelope)
         if envelope.version != self.manifest.full_name:
             raise InvalidRequest(
                 f"this replica serves {self.manifest.full_name}, not {envelope.version}"
@@ -132,7 +158,6 @@ class Shell(ABC):
             raise DeadlineExceeded(
                 "the deadline passed before the model began", reason="expired", retryable=True
             )
-        return claim
 
     async def _verify(self, artifact: str) -> None:
         self._enter(Phase.VERIFYING)

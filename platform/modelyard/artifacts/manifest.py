@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
@@ -28,6 +35,13 @@ class File(_Frozen):
     size_bytes: int = Field(ge=0)
     sha256: Sha256
 
+    @field_validator("path")
+    @classmethod
+    def _inside_the_folder(cls, path: str) -> str:
+        if set(path.split("/")) & {".", ".."}:
+            raise ValueError(f"{path!r} may lead out of the folder: name the file directly")
+        return path
+
 
 class Limits(_Frozen):
     """`max_context_tokens` bounds prompt plus answer for a generator, each input for the others."""
@@ -40,8 +54,9 @@ class Manifest(_Frozen):
     """A version of a model: name, kind, limits and every file with its size and sha256.
 
     score_kind: how a reranker scores (rerankers only). labels: a classifier's label names in the
-    order of its head. tool_call_parser: vLLM's parser for this model's tool calls (generators only).
+    order of its head. tool_call_parser: vLLM's parser for the model's tool calls (generators only).
     measured: figures taken when the artifact was made, e.g. {"accuracy": 0.93}.
+    recipe: sha256 of what a starter model was made from, so that a stale one is made again.
     """
 
     schema_: Literal["modelyard/manifest/v1"] = Field(default=SCHEMA, alias="schema")
@@ -55,7 +70,18 @@ class Manifest(_Frozen):
     labels: tuple[str, ...] = ()
     tool_call_parser: str | None = None
     measured: dict[str, float] = Field(default_factory=dict)
+    recipe: Sha256 | None = None
     files: tuple[File, ...]
+
+    @model_validator(mode="after")
+    def _each_file_once(self) -> Self:
+        paths = [file.path for file in self.files]
+        twice = sorted({path for path in paths if paths.count(path) > 1})
+        if twice:
+            raise ValueError(f"files lists {twice[0]!r} twice: list each file once")
+        if MANIFEST_NAME in paths:
+            raise ValueError(f"files lists {MANIFEST_NAME}, which cannot hold its own hash")
+        return self
 
     @property
     def full_name(self) -> str:

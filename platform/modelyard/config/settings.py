@@ -16,7 +16,8 @@ class Settings:
     """Where this installation keeps its things.
 
     home: models, logs, secret and run state; MODELYARD_HOME, default ~/.modelyard.
-    secret_file: the key that signs claims and answer ids; MODELYARD_SECRET_FILE, default home/secret.
+    secret_file: the key that signs claims and answer ids; MODELYARD_SECRET_FILE, default
+        home/secret.
         On a cluster of several nodes mount the same file on each.
     """
 
@@ -48,8 +49,8 @@ class Settings:
             key = self.secret_file.read_bytes().strip()
         except OSError as error:
             raise ConfigError(
-                f"cannot read the signing key {self.secret_file} ({error.strerror}): run `modelyard up`, "
-                "or set MODELYARD_SECRET_FILE to the same file on every node"
+                f"cannot read the signing key {self.secret_file} ({error.strerror}): run "
+                "`modelyard up`, or set MODELYARD_SECRET_FILE to the same file on every node"
             ) from error
         if len(key) < 32:
             raise ConfigError(

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from modelyard.config.explain import explain
+from modelyard.config.faults import dotted, scalar_at, value_at
 from modelyard.contract.errors import ConfigError
 
 SCHEMA: Final = "modelyard/table/v1"
@@ -30,7 +32,7 @@ class Frozen(BaseModel):
 
 
 class RouteLimits(Frozen):
-    """Output caps in tokens. `default_max_output_tokens` runs when an OpenAI caller sends no cap."""
+    """Output caps in tokens. The default runs when an OpenAI caller sends no cap."""
 
     max_output_tokens: int = Field(default=1024, gt=0)
     default_max_output_tokens: int = Field(default=256, gt=0)
@@ -40,13 +42,13 @@ class RouteLimits(Frozen):
         if self.default_max_output_tokens > self.max_output_tokens:
             raise ValueError(
                 f"default_max_output_tokens {self.default_max_output_tokens} is above "
-                f"max_output_tokens {self.max_output_tokens}: lower the default or raise the maximum"
+                f"max_output_tokens {self.max_output_tokens}: lower it, or raise the maximum"
             )
         return self
 
 
 class Deadlines(Frozen):
-    """Seconds: to the first token, between tokens, and in all. A caller may lower, never raise them."""
+    """Seconds: to the first token, between tokens, in all. A caller may lower, never raise them."""
 
     first_token_s: Seconds = 10.0
     idle_s: Seconds = 15.0
@@ -118,7 +120,8 @@ class Table(Frozen):
             seen.add(key.id)
             if key.tenant is not None and key.tenant not in self.tenants:
                 raise ValueError(
-                    f"key {key.id!r} names the tenant {key.tenant!r}, which is not in tenants: add it"
+                    f"key {key.id!r} names the tenant {key.tenant!r}, which is not in tenants: "
+                    "add it"
                 )
         for name, tenant in self.tenants.items():
             for alias in tenant.models:
@@ -143,18 +146,15 @@ def parse_table(record: Any, source: str = "user_config") -> Table:
     try:
         return Table.model_validate(record)
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{source}: {line}" for line in describe(error))) from error
+        lines = describe(error, Table, record)
+        raise ConfigError("\n".join(f"{source}: {line}" for line in lines)) from error
 
 
-def describe(error: ValidationError) -> list[str]:
+def describe(error: ValidationError, model: type[BaseModel], record: Any) -> list[str]:
     """pydantic's faults as `path: value: what is wrong`. Containers are not echoed, scalars are."""
     lines = []
-    for fault in error.errors(include_url=False):
-        path = ".".join(str(part) for part in fault["loc"]) or "(top)"
-        value = fault.get("input")
-        shown = f" {value!r}:" if isinstance(value, str | int | float | bool) else ""
-        message = fault["msg"].removeprefix("Value error, ")
-        if fault["type"] == "extra_forbidden":
-            shown, message = "", "unknown key: remove it, or check its spelling"
-        lines.append(f"{path}:{shown} {message}")
+    for problem in explain(error, model, record):
+        value = scalar_at(problem.path, value_at(record, problem.path))
+        shown = "" if value is None else f" {value!r}:"
+        lines.append(f"{dotted(problem.path) or '(top)'}:{shown} {problem.message}")
     return lines

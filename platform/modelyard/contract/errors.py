@@ -1,4 +1,4 @@
-"""The error tree. The class is the contract's code; the instance carries what a caller needs to act.
+"""The error tree. The class is the contract's code; an instance carries what its receiver needs.
 
     ModelyardError
       InvalidRequest        400  invalid_request       schema, context limit, wrong kind of model

@@ -50,6 +50,11 @@ def verify(token: str, secret: bytes) -> Claim:
         raise Unauthenticated("the claim was signed by another release of modelyard") from error
 
 
+def cache_salt(tenant: str, secret: bytes) -> str:
+    """The prefix-cache salt of a tenant: no tenant can time another's cached prompts."""
+    return hmac.new(secret, b"salt:" + tenant.encode(), hashlib.sha256).hexdigest()[:32]
+
+
 def _mac(payload: bytes, secret: bytes) -> str:
     digest = hmac.new(secret, b"claim:" + payload, hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")

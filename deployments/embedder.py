@@ -1,0 +1,78 @@
+"""Embedder: sentence embeddings on torch, batched."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ray import serve
+from ray.serve import Application
+
+from deployments.small import Small, parse
+from modelyard.config.model_args import SmallModelArgs
+from modelyard.contract import small_answers
+from modelyard.contract.envelope import Envelope, Item
+from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.operations import Kind
+from modelyard.contract.small import EmbeddingsRequest
+
+
+class Embedder(Small):
+    """Serves one embedder version."""
+
+    KIND = Kind.EMBEDDER
+
+    async def __init__(self, args: SmallModelArgs) -> None:  # type: ignore[misc]
+        await self.start(args.artifact)
+
+    def open(self) -> None:
+        from modelyard.batching import embed, encode
+
+        self._encoder = encode.Encoder(self.folder, self.manifest.limits.max_context_tokens)
+        self._embed = embed
+
+    def compute(self, batch: Sequence[Any]) -> Sequence[Any]:
+        return self._embed.embed(self._encoder, batch)
+
+    def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
+        return {"input": texts, "truncate_prompt_tokens": cut}
+
+    async def answer(self, envelope: Envelope) -> Item:
+        request, inputs = await self.read(envelope.body, self._prepare)
+        vectors = await self.batcher.submit_all(inputs)
+        return await self.write(
+            envelope,
+            len(vectors),
+            sum(tokens for _, tokens in inputs),
+            lambda head: small_answers.embeddings(head, vectors, request.encoding_format),
+        )
+
+    def _prepare(self, body: bytes) -> tuple[EmbeddingsRequest, list[tuple[Any, int]]]:
+        """The request and its tokenised inputs, each with its length. Blocks."""
+        request = parse(EmbeddingsRequest, body)
+        most = self._encoder.dimensions
+        if request.dimensions is not None and request.dimensions > most:
+            raise InvalidRequest(
+                f"dimensions is {request.dimensions}, this model has {most}: ask for no more",
+                param="dimensions",
+            )
+        tokenizer, cut = self._encoder.tokenizer, request.truncate_prompt_tokens
+        if (texts := request.texts) is not None:
+            tokens = tokenizer.texts(texts, "input", cut)
+        else:
+            tokens = tokenizer.given(request.token_ids, "input", cut)
+        make = self._embed.EmbedInput
+        return request, [(make(one, request.dimensions), len(one.ids)) for one in tokens]
+
+
+# Called and not used as a decorator: type checkers do not see what a class decorator makes.
+deployment = serve.deployment(
+    name="Embedder",
+    max_ongoing_requests=64,
+    graceful_shutdown_timeout_s=90,
+    health_check_period_s=2,
+    health_check_timeout_s=10,
+)(Embedder)
+
+
+def app(args: SmallModelArgs) -> Application:
+    """Serve's builder: `import_path: deployments.embedder:app` with `args: {artifact}`."""
+    return deployment.bind(args)

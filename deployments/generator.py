@@ -1,0 +1,193 @@
+"""Generator: a vLLM engine behind the shell. A stream of items for every operation."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+from ray import serve
+from ray.serve import Application
+
+from deployments import vllm_engine, vllm_requests
+from deployments.shell import ROUTER, Shell
+from modelyard.config.model_args import GeneratorArgs
+from modelyard.contract import native
+from modelyard.contract.envelope import Answer, Envelope, Item
+from modelyard.contract.errors import RequestError
+from modelyard.contract.operations import Kind, Operation
+from modelyard.tenancy.claim import cache_salt
+
+log = logging.getLogger("modelyard.generator")
+
+WARM_MESSAGES: Final = [{"role": "user", "content": "Say hello to the people of this team."}]
+WARM_PATHS: Final[tuple[dict[str, Any], ...]] = (
+    {"temperature": 0},
+    {"temperature": 0.8, "top_p": 0.9},
+    {"logprobs": True, "top_logprobs": 2},
+    {"response_format": {"type": "json_object"}},
+)
+
+
+class Generator(Shell):
+    """Serves one generator version. `stream` and `call` are its only doors, both claim-checked."""
+
+    KIND = Kind.GENERATOR
+
+    async def __init__(self, args: GeneratorArgs) -> None:  # type: ignore[misc]
+        self._args = args
+        await self.start(args.artifact)
+
+    async def load(self) -> None:
+        vllm_engine.set_environment()
+        await asyncio.to_thread(
+            __import__, "vllm.v1.engine.async_llm"
+        )  # seconds: keep the loop free
+        self._engine, self._state = await vllm_engine.start_engine(
+            self.folder, self.manifest, self._args.engine, self.description
+        )
+
+    async def warm(self) -> None:
+        """Greedy, sampled, log-prob and grammar paths: each is slow the first time it runs."""
+        for extra in WARM_PATHS:
+            body = {"messages": WARM_MESSAGES, "max_tokens": 8} | extra
+            await self.answer(self.warm_envelope(Operation.CHAT, json.dumps(body).encode()))
+
+    async def check_health(self) -> None:
+        """Serve calls this. A dead engine cannot be revived in place: this process must go."""
+        if self._engine.errored:
+            self._die("the engine process is gone")
+        await self._engine.check_health()
+
+    async def answer(self, envelope: Envelope) -> Item:
+        meter = vllm_engine.Meter()
+        vllm_engine.meter_of_request.set(meter)
+        if envelope.operation == Operation.GENERATE:
+            return await self._answer_native(envelope, meter)
+        response = await self._submit(envelope)
+        response.model = envelope.model_alias
+        data = response.model_dump_json(exclude_none=False).encode()
+        return Item(data, meter.output_tokens, meter.usage())
+
+    async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
+        """Items as the engine makes them; the last carries `final`, or is a Failure."""
+        self._ongoing += 1
+        deadline = asyncio.get_running_loop().time() + envelope.budget_ms / 1000
+        try:
+            self._admit(envelope)
+            async with aclosing(self._items(envelope)) as items:
+                while True:
+                    async with asyncio.timeout_at(deadline):
+                        item = await anext(items, None)
+                    if item is None:
+                        return
+                    yield item
+        except Exception as error:  # noqa: BLE001  the edge of the process: map, log, never leak
+            yield self.failure(error, envelope)
+        finally:
+            self._ongoing -= 1
+
+    async def _items(self, envelope: Envelope) -> AsyncGenerator[Answer]:
+        meter = vllm_engine.Meter()
+        vllm_engine.meter_of_request.set(meter)
+        to_bytes = self._writer(envelope)
+        sent_tokens = 0
+        async with aclosing(await self._submit(envelope)) as chunks:
+            async for chunk in chunks:
+                self._raise_for(chunk)
+                # vLLM's own [DONE] is dropped: it sends one after an error too. The ingress ends.
+                if chunk == vllm_requests.DONE:
+                    continue
+                data = to_bytes(chunk)
+                if data or meter.output_tokens > sent_tokens:
+                    yield Item(data, meter.output_tokens - sent_tokens)
+                    sent_tokens = meter.output_tokens
+        usage = meter.usage()
+        last = b""
+        if envelope.operation == Operation.GENERATE:
+            last = native.done_event(self.manifest.full_name, usage)
+        yield Item(last, meter.output_tokens - sent_tokens, usage)
+
+    async def _answer_native(self, envelope: Envelope, meter: vllm_engine.Meter) -> Item:
+        texts: list[str] = []
+        async with aclosing(await self._submit(envelope)) as chunks:
+            async for chunk in chunks:
+                self._raise_for(chunk)
+                texts.append(vllm_requests.text_of_chunk(chunk))
+        usage = meter.usage()
+        data = native.answer(envelope.answer_id, self.manifest.full_name, "".join(texts), usage)
+        return Item(data, usage.output_tokens, usage)
+
+    def _raise_for(self, chunk: str) -> None:
+        """Raise what an error chunk says; vLLM sends one in place of raising once it streams."""
+        if vllm_requests.is_error_chunk(chunk):
+            self._die_if_engine_is_dead()
+            raise vllm_requests.error_of_chunk(chunk)
+
+    def _writer(self, envelope: Envelope) -> Any:
+        """From a vLLM chunk to the client's bytes: native events, or its chunk under our alias."""
+        if envelope.operation == Operation.GENERATE:
+            return vllm_requests.NativeWriter()
+        return vllm_requests.alias_writer(self.manifest.full_name, envelope.model_alias)
+
+    async def _submit(self, envelope: Envelope) -> Any:
+        """Hand the request to vLLM: a response, or an async generator of SSE strings."""
+        raw = vllm_requests.raw_request(envelope)
+        ours = {
+            "model": self.manifest.full_name,
+            "stream": envelope.stream,
+            "cache_salt": cache_salt(self.claim_of(envelope).tenant, self._secret),
+        }
+        try:
+            if envelope.operation == Operation.COMPLETIONS:
+                request = vllm_requests.completion_request(envelope, ours)
+                result = await self._state.openai_serving_completion.create_completion(request, raw)
+            else:
+                make = (
+                    vllm_requests.native_request
+                    if envelope.operation == Operation.GENERATE
+                    else vllm_requests.chat_request
+                )
+                request = make(envelope, ours)
+                result = await self._state.openai_serving_chat.create_chat_completion(request, raw)
+        except RequestError:
+            raise
+        except Exception as error:
+            self._die_if_engine_is_dead(error)
+            if (mapped := vllm_requests.from_vllm(error)) is not None:
+                raise mapped from error
+            raise
+        if (error_object := getattr(result, "error", None)) is not None:
+            self._die_if_engine_is_dead()
+            raise vllm_requests.from_error_object(error_object.model_dump())
+        return result
+
+    def _die_if_engine_is_dead(self, error: Exception | None = None) -> None:
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        if isinstance(error, EngineDeadError) or self._engine.errored:
+            self._die("the engine died under a request")
+
+    def _die(self, cause: str) -> None:
+        """Leave at once: Serve replaces a dead actor in a second, an unhealthy one in many."""
+        log.critical("%s leaves for a replacement: %s", self._replica, cause)
+        logging.shutdown()
+        os._exit(1)
+
+
+# Called and not used as a decorator: type checkers do not see what a class decorator makes.
+deployment = serve.deployment(
+    name="Generator",
+    max_ongoing_requests=40,
+    graceful_shutdown_timeout_s=90,
+    health_check_period_s=2,
+    health_check_timeout_s=10,
+    request_router_config=ROUTER,
+)(Generator)
+
+
+def app(args: GeneratorArgs) -> Application:
+    """Serve's builder: `import_path: deployments.generator:app` with `args: {artifact, engine}`."""
+    return deployment.bind(args)

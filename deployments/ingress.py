@@ -1,0 +1,105 @@
+"""Ingress: the one deployment that speaks HTTP. Wires the pipeline to Ray and to the table."""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from ray import serve
+from ray.exceptions import RayError
+from ray.serve import Application
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cluster.board import Board
+from deployments.ray_transport import RayTransport
+from modelyard.config.model_args import NoArgs
+from modelyard.config.settings import Settings
+from modelyard.config.table import parse_table
+from modelyard.contract.errors import ConfigError
+from modelyard.contract.headers import REQUEST_ID
+from modelyard.ingress.app import build_app
+from modelyard.ingress.pipeline import Pipeline
+from modelyard.routing.fleet import Fleet
+from modelyard.telemetry.request_log import RequestLog
+
+log = logging.getLogger("modelyard.ingress")
+
+READ_BOARD_S: Final = 0.5
+BOARD_WAIT_S: Final = 2.0
+
+
+class Ingress:
+    """One ingress replica. Reads the fleet from the board and never waits for it on a request."""
+
+    def __init__(self) -> None:
+        settings = Settings.from_environment()
+        replica = serve.get_replica_context().replica_id.unique_id
+        self._log = RequestLog(settings.logs, replica)
+        self._pipeline = Pipeline(
+            settings.secret(), RayTransport(), Fleet(), write_log=self._log.write
+        )
+        self._reader: asyncio.Task[None] | None = None
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        return one_request_id(build_app(self._pipeline))
+
+    async def reconfigure(self, user_config: Any) -> None:
+        """Adopt a table. Never raises: a bad table must not take a serving ingress down.
+
+        The last good table stays in force. Before the first good one every request is answered
+        503, and /health/ready says so.
+        """
+        if self._reader is None:
+            self._reader = asyncio.get_running_loop().create_task(self._follow_board())
+        try:
+            self._pipeline.adopt(parse_table(user_config))
+        except ConfigError as error:
+            log.error("this table is refused, the last good one stays: %s", error)
+
+    async def _follow_board(self) -> None:
+        board = Board()
+        while True:
+            try:
+                async with asyncio.timeout(BOARD_WAIT_S):
+                    self._pipeline.fleet.update(await board.read())
+            except (TimeoutError, RayError) as error:
+                log.warning("the board does not answer, the last reading stays: %r", error)
+            await asyncio.sleep(READ_BOARD_S)
+
+
+def one_request_id(inner: ASGIApp) -> ASGIApp:
+    """Drop our X-Request-Id where Serve will add the same one: it appends without looking.
+
+    When the caller's id is not well-formed ours differs, and stands before Serve's echo of it.
+    """
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await inner(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+
+        async def send_once(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if headers.get(REQUEST_ID) == given:
+                    del headers[REQUEST_ID]
+            await send(message)
+
+        await inner(scope, receive, send_once)
+
+    return wrapped
+
+
+# Called and not used as decorators: type checkers do not see what a class decorator makes.
+deployment = serve.deployment(
+    name="Ingress",
+    max_ongoing_requests=1000,
+    graceful_shutdown_timeout_s=120,
+    health_check_period_s=5,
+)(serve.ingress()(Ingress))
+
+
+def app(args: NoArgs) -> Application:
+    """Serve's builder: `import_path: deployments.ingress:app`."""
+    return deployment.bind()

@@ -1,0 +1,102 @@
+"""Reranker: relevance of passages to a query on torch, batched; the manifest names the kind."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ray import serve
+from ray.serve import Application
+
+from deployments.small import Small, parse
+from modelyard.config.model_args import SmallModelArgs
+from modelyard.contract import small_answers
+from modelyard.contract.envelope import Envelope, Item
+from modelyard.contract.errors import ArtifactError
+from modelyard.contract.operations import Kind, Operation
+from modelyard.contract.small import RerankRequest, ScoreRequest
+
+
+class Reranker(Small):
+    """Serves one reranker version, on rerank and on score."""
+
+    KIND = Kind.RERANKER
+
+    async def __init__(self, args: SmallModelArgs) -> None:  # type: ignore[misc]
+        await self.start(args.artifact)
+
+    def open(self) -> None:
+        from modelyard.batching import encode, rank
+
+        kind = self.manifest.score_kind
+        if kind is None:
+            raise ArtifactError(f"{self.folder}: the manifest of a reranker must have a score_kind")
+        ranker, limit = rank.RANKERS[kind], self.manifest.limits.max_context_tokens
+        encoder = encode.Encoder(self.folder, limit, head=ranker.HEAD)
+        if ranker.HEAD and encoder.config.num_labels != 1:
+            raise ArtifactError(
+                f"{self.folder}: a cross-encoder has 1 label, this head has "
+                f"{encoder.config.num_labels}: serve it as a classifier"
+            )
+        self._ranker = ranker(encoder)
+        self._texts = rank.Texts
+
+    def compute(self, batch: Sequence[Any]) -> Sequence[Any]:
+        return self._ranker.compute(batch)
+
+    def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
+        return {"query": "warm", "documents": texts, "truncate_prompt_tokens": cut}
+
+    async def answer(self, envelope: Envelope) -> Item:
+        if envelope.operation == Operation.SCORE:
+            pairs = await self.read(envelope.body, self._prepare_score)
+            write = small_answers.score
+        else:
+            request, pairs = await self.read(envelope.body, self._prepare_rerank)
+            write = partial(
+                small_answers.rerank,
+                documents=request.documents,
+                top_n=request.top_n,
+                return_documents=request.return_documents is not False,
+            )
+        scores = await self._ranker.scores(self.batcher, pairs)
+        return await self.write(
+            envelope, len(scores), pairs.count_tokens, lambda head: write(head, scores)
+        )
+
+    def _prepare_rerank(self, body: bytes) -> tuple[RerankRequest, Any]:
+        """Blocks."""
+        request = parse(RerankRequest, body)
+        texts = self._texts(
+            left=[request.query],
+            right=request.documents,
+            fields=("query", "documents"),
+            cut=request.truncate_prompt_tokens,
+            most=request.max_tokens_per_doc,
+        )
+        return request, self._ranker.tokenize(texts)
+
+    def _prepare_score(self, body: bytes) -> Any:
+        """Blocks."""
+        request = parse(ScoreRequest, body)
+        texts = self._texts(
+            left=request.left,
+            right=request.right,
+            fields=request.fields,
+            cut=request.truncate_prompt_tokens,
+        )
+        return self._ranker.tokenize(texts)
+
+
+# Called and not used as a decorator: type checkers do not see what a class decorator makes.
+deployment = serve.deployment(
+    name="Reranker",
+    max_ongoing_requests=64,
+    graceful_shutdown_timeout_s=90,
+    health_check_period_s=2,
+    health_check_timeout_s=10,
+)(Reranker)
+
+
+def app(args: SmallModelArgs) -> Application:
+    """Serve's builder: `import_path: deployments.reranker:app` with `args: {artifact}`."""
+    return deployment.bind(args)

@@ -1,0 +1,117 @@
+"""What the small models' replicas share: a torch encoder behind the dynamic batcher."""
+
+import asyncio
+import json
+import logging
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import ray
+from pydantic import BaseModel, ValidationError
+
+from deployments.shell import Shell
+from modelyard.batching.batcher import Batcher
+from modelyard.config.table import describe
+from modelyard.config.tunables import BatchTunables
+from modelyard.contract.envelope import Envelope, Item, Usage
+from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.operations import OPERATIONS_OF
+from modelyard.contract.small import MAX_INPUTS
+from modelyard.contract.small_answers import Head
+
+log = logging.getLogger("modelyard.small")
+
+# Reading and tokenising 8 KiB of text takes the loop 2 ms. More goes to a thread: the tokenizer
+# lets go of the interpreter while it works, so the other requests run on.
+ON_LOOP_MAX_BYTES: Final = 8192
+ON_LOOP_MAX_ROWS: Final = 16  # of an answer: writing 384 numbers takes 0.1 ms
+
+Request = TypeVar("Request", bound=BaseModel)
+Result = TypeVar("Result")
+
+
+class Small(Shell):
+    """A subclass opens its model, says what a batch computes, and answers."""
+
+    batcher: Batcher[Any, Any]
+    _tunables = BatchTunables()
+
+    @abstractmethod
+    def open(self) -> None:
+        """Load the model from `self.folder`. Blocks, on a thread."""
+
+    @abstractmethod
+    def compute(self, batch: Sequence[Any]) -> Sequence[Any]:
+        """The batcher's work: for each input a result or an exception. Blocks, on its thread."""
+
+    @abstractmethod
+    def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
+        """A request with these texts, cut to `cut` tokens."""
+
+    async def load(self) -> None:
+        await asyncio.to_thread(self._open_on_thread, assigned_cpus())
+        self.batcher = Batcher(self.compute, self._tunables)
+
+    async def warm(self) -> None:
+        """One short input, the longest, and a full batch: each makes torch choose its kernels."""
+        limits, longest = self._tunables, self.manifest.limits.max_context_tokens
+        count = min(limits.max_batch_size, MAX_INPUTS)
+        full = max(8, min(limits.max_batch_tokens // count, longest))
+        operation = OPERATIONS_OF[self.KIND][0]
+        for inputs, tokens in ((1, min(8, longest)), (1, longest), (count, min(full, longest))):
+            body = self.warm_body(["warm " * tokens] * inputs, tokens)
+            body = body | {"model": self.manifest.full_name}
+            await self.answer(self.warm_envelope(operation, json.dumps(body).encode()))
+
+    async def reconfigure(self, user_config: Any) -> None:
+        """Serve calls this with each new user_config. Never raises: that would kill the replica."""
+        try:
+            self._tunables = BatchTunables.model_validate(user_config)
+        except ValidationError as error:
+            for line in describe(error, BatchTunables, user_config):
+                log.error("user_config is refused, the last good one stays: %s", line)
+            return
+        self.batcher.reconfigure(self._tunables)
+
+    async def read(self, body: bytes, prepare: Callable[[bytes], Result]) -> Result:
+        """prepare(body), where it holds nobody up."""
+        if len(body) <= ON_LOOP_MAX_BYTES:
+            return prepare(body)
+        return await asyncio.to_thread(prepare, body)
+
+    async def write(
+        self, envelope: Envelope, rows: int, tokens: int, build: Callable[[Head], bytes]
+    ) -> Item:
+        """The answer that `build` makes of its head. rows: how many results it writes."""
+        head = Head(envelope.answer_id, envelope.model_alias, int(time.time()), tokens)
+        on_loop = rows <= ON_LOOP_MAX_ROWS
+        data = build(head) if on_loop else await asyncio.to_thread(build, head)
+        return Item(data, 0, Usage(input_tokens=tokens, output_tokens=0))
+
+    def _open_on_thread(self, cpus: int) -> None:
+        # The tokenizer would otherwise start a thread for every core of the machine.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        import torch  # here, not above: Serve's builder task imports this module and needs no torch
+
+        torch.set_num_threads(cpus)
+        self.open()
+
+
+def assigned_cpus() -> int:
+    """The CPUs that Ray set aside for this replica, at least 1. torch would take all it can see."""
+    resources: dict[str, float] = ray.get_runtime_context().get_assigned_resources()  # type: ignore[no-untyped-call]
+    return max(1, int(resources.get("CPU", 1)))
+
+
+def parse(model: type[Request], body: bytes) -> Request:
+    """The request in a body. Raises InvalidRequest; the ingress has validated it, a job may not."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        param = ".".join(str(part) for part in first["loc"]) or None
+        text = first["msg"].removeprefix("Value error, ")
+        raise InvalidRequest(f"{param or 'body'}: {text}", param=param) from error

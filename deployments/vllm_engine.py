@@ -1,0 +1,155 @@
+"""One vLLM engine and its own OpenAI serving layer, in this process.
+
+vLLM is imported inside functions: the app builder imports this package in a Ray task, which must
+stay light, and the engine's environment has to be set before the first import.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextvars
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from modelyard.artifacts.manifest import Manifest
+from modelyard.config.model_args import EngineArgs
+from modelyard.contract.envelope import Usage
+from modelyard.lifecycle.report import Description
+
+if TYPE_CHECKING:
+    from starlette.datastructures import State
+
+# Set here and not in ray_actor_options: a Serve config's option dict replaces the code's whole, so
+# a team that only wanted another num_cpus would lose them (`modelyard check` refuses the reverse).
+ENVIRONMENT: Final = {
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+}
+CPU_ENVIRONMENT: Final = {
+    # Without it the first sampled request compiles C++ for 20-30 s, eager mode or not.
+    "TORCHDYNAMO_DISABLE": "1",
+    # "auto" binds every engine of a host to the same cores.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+# The class path, because the CPU platform rewrites "uni" to "mp": one process and 490 MB more.
+CPU_EXECUTOR: Final = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+# The CPU default of 128 means that prompts sharing less than 128 tokens never hit the prefix cache.
+CPU_BLOCK_SIZE: Final = 32
+
+
+class Meter:
+    """Counts one request's tokens where they are made: nobody parses an answer for them."""
+
+    def __init__(self) -> None:
+        self.output_tokens = 0
+        self.finish_reason = "stop"
+        self._inputs: dict[str, tuple[int, int]] = {}
+
+    def observe(self, output: Any) -> None:
+        """Take a vLLM RequestOutput. Streams carry deltas, unary calls one final output."""
+        prompt = output.prompt_token_ids
+        if prompt is not None:
+            self._inputs[output.request_id] = (len(prompt), output.num_cached_tokens or 0)
+        for completion in output.outputs:
+            self.output_tokens += len(completion.token_ids)
+            if completion.finish_reason is not None:
+                self.finish_reason = completion.finish_reason
+
+    def usage(self) -> Usage:
+        return Usage(
+            input_tokens=sum(tokens for tokens, _ in self._inputs.values()),
+            output_tokens=self.output_tokens,
+            finish_reason=self.finish_reason,
+            cached_tokens=sum(cached for _, cached in self._inputs.values()),
+        )
+
+
+meter_of_request: contextvars.ContextVar[Meter | None] = contextvars.ContextVar(
+    "meter_of_request", default=None
+)
+
+
+def set_environment() -> None:
+    """Prepare this process for vLLM. Must run before vllm or torch is first imported."""
+    os.environ.update(ENVIRONMENT)
+    if not has_gpu():
+        os.environ.update(CPU_ENVIRONMENT)
+
+
+def has_gpu() -> bool:
+    """Whether Ray gave this replica a GPU. Asking torch would initialise CUDA too early."""
+    import ray
+
+    return bool(ray.get_gpu_ids())
+
+
+async def start_engine(
+    folder: Path, manifest: Manifest, args: EngineArgs, description: Description
+) -> tuple[Any, State]:
+    """The running engine and vLLM's serving objects. Must run on the loop that will serve."""
+    from starlette.datastructures import State
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.entrypoints.launchers.api_server.app_state import init_app_state
+    from vllm.entrypoints.launchers.cli_args import FrontendArgs
+
+    engine_args = AsyncEngineArgs(**engine_options(folder, manifest, args, gpu=has_gpu()))
+    engine = metered_class().from_engine_args(engine_args)
+    frontend = FrontendArgs(
+        enable_auto_tool_choice=manifest.tool_call_parser is not None,
+        tool_call_parser=manifest.tool_call_parser,
+        tool_strict_level="parameter",  # tool arguments obey their schema without asking for it
+        enable_prompt_tokens_details=True,
+        fingerprint_mode="custom",
+        fingerprint_value=description.fingerprint,
+    )
+    state = State()
+    await init_app_state(
+        engine,
+        state,
+        argparse.Namespace(**(vars(frontend) | vars(engine_args))),
+        supported_tasks=await engine.get_supported_tasks(),
+    )
+    return engine, state
+
+
+def engine_options(
+    folder: Path, manifest: Manifest, args: EngineArgs, *, gpu: bool
+) -> dict[str, Any]:
+    """AsyncEngineArgs as a dict. What changes answers comes from the manifest, not from `args`."""
+    options: dict[str, Any] = {
+        "model": str(folder),
+        "served_model_name": [manifest.full_name],
+        "dtype": "bfloat16",
+        "max_model_len": manifest.limits.max_context_tokens,
+        "generation_config": "vllm",
+        "enable_prefix_caching": True,
+        "disable_log_stats": False,
+    }
+    if not gpu:
+        options |= {
+            "enforce_eager": True,
+            "distributed_executor_backend": CPU_EXECUTOR,
+            "block_size": CPU_BLOCK_SIZE,
+            "kv_cache_memory_bytes": 256 * 1024 * 1024,
+        }
+    return options | args.model_dump(exclude_none=True)
+
+
+def metered_class() -> Any:
+    """AsyncLLM that feeds the request's Meter. Made here because the base is imported late."""
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    class MeteredLLM(AsyncLLM):
+        async def generate(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+            meter = meter_of_request.get()
+            async with aclosing(super().generate(*args, **kwargs)) as outputs:
+                async for output in outputs:
+                    if meter is not None:
+                        meter.observe(output)
+                    yield output
+
+    return MeteredLLM

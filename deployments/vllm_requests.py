@@ -1,0 +1,140 @@
+"""Between our envelope and vLLM's serving layer: requests in, SSE chunks and errors out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from modelyard.contract.envelope import Envelope
+from modelyard.contract.errors import Internal, InvalidRequest, Overloaded, RequestError
+from modelyard.contract.native import GenerateRequest, delta_event
+
+DONE: Final = "data: [DONE]\n\n"
+DATA: Final = "data: "
+ERROR_PREFIX: Final = 'data: {"error"'
+_CONTEXT_PARAMETERS: Final = frozenset({"input_tokens", "input_text"})
+_CONTEXT_TEXT: Final = "maximum context length"
+
+
+def raw_request(envelope: Envelope) -> Any:
+    """The starlette Request vLLM reads its id from: ours, never the caller's."""
+    from starlette.requests import Request
+
+    return Request(
+        {
+            "type": "http",
+            "method": "POST",
+            "path": "/",
+            "query_string": b"",
+            "headers": [(b"x-request-id", envelope.answer_id.encode())],
+            "state": {},
+        }
+    )
+
+
+def chat_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
+    """`ours` are the fields that are the platform's: they replace whatever the body says."""
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
+    return _validated(ChatCompletionRequest, json.loads(envelope.body) | ours)
+
+
+def completion_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
+    from vllm.entrypoints.openai.completion.protocol import CompletionRequest
+
+    return _validated(CompletionRequest, json.loads(envelope.body) | ours)
+
+
+def native_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
+    """The native request as a chat request; its answer is always taken as a stream."""
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
+    native = GenerateRequest.model_validate_json(envelope.body)
+    return _validated(ChatCompletionRequest, native.as_chat() | ours | {"stream": True})
+
+
+def _validated(model: Any, record: dict[str, Any]) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        param = ".".join(str(part) for part in first["loc"][:3] if isinstance(part, str | int))
+        message = first["msg"].removeprefix("Value error, ")
+        raise InvalidRequest(f"{param or 'body'}: {message}", param=param or None) from error
+
+
+def from_vllm(error: Exception) -> RequestError | None:
+    """Our error for one that vLLM raised about a request; None when it is not about the request."""
+    from vllm.exceptions import GracefulHTTPError, VLLMClientError, VLLMValidationError
+
+    match error:
+        case VLLMValidationError():
+            text = error.args[0] if error.args else str(error)
+            return _invalid(str(text), error.parameter)
+        case GracefulHTTPError():
+            return Overloaded("the engine's queue is full", reason="engine_full", retry_after_s=1)
+        case VLLMClientError() | ValueError() | TypeError() | OverflowError():
+            return _invalid(str(error), None)
+    return None
+
+
+def from_error_object(error: dict[str, Any]) -> RequestError:
+    """Our error for the `error` object of a vLLM ErrorResponse or of an SSE error chunk."""
+    message, code = str(error.get("message", "")), error.get("code")
+    if isinstance(code, int) and 400 <= code < 500:
+        return _invalid(message, error.get("param"))
+    return Internal("the engine failed on this request")
+
+
+def _invalid(message: str, param: str | None) -> InvalidRequest:
+    too_long = param in _CONTEXT_PARAMETERS or _CONTEXT_TEXT in message
+    return InvalidRequest(
+        message,
+        param="messages" if too_long else param,
+        reason="context_length" if too_long else None,
+        wire_code="context_length_exceeded" if too_long else None,
+    )
+
+
+def is_error_chunk(chunk: str) -> bool:
+    return chunk.startswith(ERROR_PREFIX)
+
+
+def error_of_chunk(chunk: str) -> RequestError:
+    """The error in `data: {"error": {...}}`, which vLLM sends mid-stream before a [DONE]."""
+    return from_error_object(json.loads(chunk[len(DATA) :])["error"])
+
+
+def text_of_chunk(chunk: str) -> str:
+    """The text that a chat chunk adds; empty for the role, finish and usage chunks."""
+    if chunk == DONE:
+        return ""
+    choices = json.loads(chunk[len(DATA) :])["choices"]
+    return (choices[0]["delta"].get("content") or "") if choices else ""
+
+
+class NativeWriter:
+    """Chat chunks as native `delta` events, numbered."""
+
+    def __init__(self) -> None:
+        self._index = 0
+
+    def __call__(self, chunk: str) -> bytes:
+        text = text_of_chunk(chunk)
+        if not text:
+            return b""
+        self._index += 1
+        return delta_event(self._index - 1, text)
+
+
+def alias_writer(served_name: str, alias: str) -> Callable[[str], bytes]:
+    """vLLM's chunk with `model` as the caller wrote it.
+
+    Replaces the first occurrence only, which is the field itself: vLLM writes it before `choices`.
+    Parsing and writing each chunk as JSON would cost ten times as much.
+    """
+    theirs, ours = f'"model":{json.dumps(served_name)}', f'"model":{json.dumps(alias)}'
+    return lambda chunk: chunk.replace(theirs, ours, 1).encode()

@@ -1,0 +1,43 @@
+"""The `modelyard` command. Exit codes: 0 ok, 1 no, 2 wrong usage."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from modelyard import __version__
+from modelyard.cli import keys, models
+from modelyard.cli.check import check
+from modelyard.cli.down import down
+from modelyard.cli.status import status
+from modelyard.cli.up import up
+from modelyard.contract.errors import ModelyardError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app.command()(up)
+app.command()(down)
+app.command()(status)
+app.command()(check)
+app.add_typer(models.app, name="models", help="Make and list model artifacts.")
+app.add_typer(keys.app, name="keys", help="Make API keys.")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Many models behind one ingress, on Ray Serve."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point: an error of ours is one sentence, never a traceback."""
+    try:
+        app()
+    except ModelyardError as error:
+        typer.echo(f"modelyard: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,62 @@
+"""What `modelyard up` shows while it waits: a live table on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from cluster.observe import AppView
+
+
+class Progress:
+    """Each replica's phase and seconds. In a log (no terminal): one line per change of phase."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+        self._live = Live(console=self._console, refresh_per_second=4, transient=False)
+        self._last: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def show(self, apps: list[AppView]) -> None:
+        if self._console.is_terminal:
+            self._live.update(_table(apps))
+            return
+        for name, phase, seconds in _rows(apps):
+            if self._last.get(name) != phase:
+                self._last[name] = phase
+                self._console.print(f"  {name:<36} {phase} {seconds}", highlight=False)
+
+
+def _rows(apps: list[AppView]) -> list[tuple[str, str, str]]:
+    rows = []
+    for app in apps:
+        for replica in app.replicas:
+            name = f"{app.name} {replica.replica}"
+            rows.append((name, str(replica.phase), f"{replica.total_s:.1f} s"))
+        if not app.replicas:
+            rows.append((app.name, app.status, ""))
+    return rows
+
+
+def _table(apps: list[AppView]) -> Table:
+    table = Table("replica", "phase", "since start", box=None, pad_edge=False)
+    for row in _rows(apps):
+        table.add_row(*row)
+    return table

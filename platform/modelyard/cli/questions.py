@@ -1,0 +1,96 @@
+"""One question for each starter model: what `modelyard up` asks, and the curl lines it prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from modelyard.contract.errors import ModelyardError
+
+
+class NoAnswer(ModelyardError):
+    """A model did not answer its question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request to one alias, and how to show its answer in a line."""
+
+    alias: str
+    path: str
+    body: dict[str, Any]
+    show: Callable[[dict[str, Any]], str]
+
+    def ask(self, client: httpx.Client) -> str:
+        """The answer in a line. Raises NoAnswer."""
+        try:
+            answer = client.post(self.path, json=self.body)
+        except httpx.HTTPError as error:
+            raise NoAnswer(f"{self.alias} did not answer: {error}") from error
+        if answer.status_code != 200:
+            raise NoAnswer(f"{self.alias} answered {answer.status_code}: {answer.text[:300]}")
+        return self.show(answer.json())
+
+    def curl(self, url: str, key: str) -> str:
+        return (
+            f"curl -s {url}{self.path} -H 'Authorization: Bearer {key}' "
+            f"-H 'Content-Type: application/json' \\\n  -d '{json.dumps(self.body)}'"
+        )
+
+
+_PASSAGES: Final = [
+    "Refunds for duplicate charges are paid within five working days.",
+    "Parcels leave our warehouse on weekdays before noon.",
+    "Reset your password from the sign-in page.",
+]
+
+
+def _embedding(answer: dict[str, Any]) -> str:
+    vector = answer["data"][0]["embedding"]
+    return f"{len(vector)} numbers: {vector[0]:.3f} {vector[1]:.3f} {vector[2]:.3f} ..."
+
+
+def _label(answer: dict[str, Any]) -> str:
+    best = answer["data"][0]
+    return f"{best['label']} ({max(best['probs']):.2f})"
+
+
+def _best_passage(answer: dict[str, Any]) -> str:
+    best = answer["results"][0]
+    return f"{_PASSAGES[best['index']]} ({best['relevance_score']:.2f})"
+
+
+QUESTIONS: Final = (
+    Question(
+        "support-assistant",
+        "/v1/chat/completions",
+        {
+            "model": "support-assistant",
+            "messages": [{"role": "user", "content": "What is the capital of France?"}],
+            "temperature": 0,
+        },
+        lambda answer: str(answer["choices"][0]["message"]["content"]),
+    ),
+    Question(
+        "support-embed",
+        "/v1/embeddings",
+        {"model": "support-embed", "input": "How do I get a refund?"},
+        _embedding,
+    ),
+    Question(
+        "support-intent",
+        "/v1/classify",
+        {"model": "support-intent", "input": "Where is my parcel? It should be here by now."},
+        _label,
+    ),
+    Question(
+        "support-rerank",
+        "/v1/rerank",
+        {"model": "support-rerank", "query": "I was charged twice", "documents": _PASSAGES},
+        _best_passage,
+    ),
+)

@@ -1,0 +1,99 @@
+"""`modelyard check`: everything that is wrong with a file, before `serve deploy` acts on it.
+
+Serve ignores unknown keys, replaces option dicts whole and deletes unlisted apps; none of that is
+an error to it. Rules are pure but for reading manifests, and know nothing of a running cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from modelyard.config.checked import Checked, parse, take_apart
+from modelyard.config.document import Document
+from modelyard.config.explain import did_you_mean
+from modelyard.config.faults import Fault, Severity
+from modelyard.config.rules import artifacts, names, safety, scaling
+from modelyard.config.table import SCHEMA, Table
+
+FLEET_SCHEMA: Final = "modelyard/fleet/v1"
+
+Rule = Callable[[Checked], Iterator[Fault]]
+
+RULES: Final[tuple[Rule, ...]] = (
+    names.import_paths_are_ours,
+    names.app_names_are_unique,
+    names.there_is_one_ingress,
+    names.only_the_ingress_has_a_route,
+    names.deployments_are_the_expected,
+    names.ingress_has_a_table,
+    names.apps_are_named_after_artifacts,
+    names.aliases_lead_to_apps,
+    names.models_are_used,
+    scaling.policy_is_kept,
+    scaling.replicas_are_set_once,
+    scaling.replica_bounds_are_in_order,
+    scaling.limit_is_given,
+    scaling.target_is_below_the_limit,
+    safety.drain_outlasts_answers,
+    safety.environment_is_the_shells,
+    safety.host_is_given,
+    safety.demo_keys_stay_at_home,
+    artifacts.artifacts_fit,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found. digest: of the table, None when that is missing or at fault."""
+
+    faults: tuple[Fault, ...]
+    apps: int = 0
+    routes: int = 0
+    digest: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not any(fault.severity is Severity.ERROR for fault in self.faults)
+
+
+def check_document(document: Document, resolve: Callable[[str], Path]) -> Report:
+    """Check a Serve config or a bare table, whichever the file is."""
+    schema = document.root.get("schema")
+    if "applications" in document.root or schema is None:
+        return _check_serve(document, resolve)
+    if schema == SCHEMA:
+        table, faults = parse(document, Table, document.root, ())
+        return _report(faults, 0, table)
+    if schema == FLEET_SCHEMA:
+        message = "fleet specs come with the planner in a later release: give a Serve config"
+    else:
+        near = did_you_mean(str(schema), (SCHEMA, FLEET_SCHEMA))
+        message = f"unknown schema: {near or f'write {SCHEMA}, or give a Serve config'}"
+    return Report((document.fault(("schema",), message),))
+
+
+def check_serve_file(document: Document, resolve: Callable[[str], Path]) -> list[Fault]:
+    """Every fault of a Serve config, in the order of the file.
+
+    resolve: from an artifact's address to its folder on this machine.
+    """
+    return list(_check_serve(document, resolve).faults)
+
+
+def _check_serve(document: Document, resolve: Callable[[str], Path]) -> Report:
+    checked, faults = take_apart(document, resolve)
+    if checked is None:
+        return _report(faults, 0, None)
+    for rule in RULES:
+        faults += rule(checked)
+    return _report(faults, len(checked.apps), checked.table)
+
+
+def _report(faults: list[Fault], apps: int, table: Table | None) -> Report:
+    ordered = tuple(sorted(faults, key=lambda fault: fault.line or 0))
+    if table is None:
+        return Report(ordered, apps)
+    return Report(ordered, apps, len(table.routes), table.digest())

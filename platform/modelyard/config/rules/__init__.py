@@ -1,0 +1,1 @@
+"""The rules of `modelyard check`: each takes a Checked and yields faults."""

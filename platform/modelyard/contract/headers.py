@@ -1,0 +1,37 @@
+"""Header names of the wire, and the request id."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+REQUEST_ID: Final = "X-Request-Id"
+MODEL_VERSION: Final = "X-Model-Version"
+ROLLOUT_ARM: Final = "X-Rollout-Arm"
+IGNORED_FIELDS: Final = "X-Ignored-Fields"
+DEADLINE_MS: Final = "X-Deadline-Ms"
+STAINLESS_READ_TIMEOUT: Final = "x-stainless-read-timeout"
+SHOULD_RETRY: Final = "x-should-retry"
+PLATFORM_HEADERS: Final = ("x-vllm-priority", "x-data-parallel-rank")
+
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """The caller's id when it is well-formed, else a minted one. For correlation only."""
+    given = headers.get(REQUEST_ID, "")
+    return given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+
+
+def traceparent_of(headers: Mapping[str, str]) -> str | None:
+    given = headers.get("traceparent", "")
+    return given if _TRACEPARENT.fullmatch(given) else None
+
+
+def listed(fields: tuple[str, ...]) -> str:
+    """Names a caller wrote, safe for a header: plain words only, at most 32."""
+    plain = [name for name in fields if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name)]
+    return ", ".join(plain[:32])

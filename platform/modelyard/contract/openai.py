@@ -1,0 +1,131 @@
+"""OpenAI's request fields: what passes to the engine, what is the platform's, what is ignored.
+
+An allow-list, because the engine reads far more from a body than its documentation says (priority,
+cache salt, ids, templates), and a field that a new engine release adds must not open by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.operations import Operation
+
+_SAMPLING: Final = frozenset(
+    "frequency_penalty presence_penalty logit_bias seed stop temperature top_p top_k min_p "
+    "repetition_penalty min_tokens n stream stream_options response_format structured_outputs "
+    "ignore_eos stop_token_ids include_stop_str_in_output skip_special_tokens logprobs".split()
+)
+FIELDS: Final[dict[Operation, frozenset[str]]] = {
+    Operation.CHAT: _SAMPLING
+    | frozenset(["messages", "top_logprobs", "tools", "tool_choice", "parallel_tool_calls"]),
+    Operation.COMPLETIONS: _SAMPLING | frozenset(("prompt", "echo", "suffix")),
+}
+# Read here and not passed on; `user` and `prompt_cache_key` only name a conversation.
+READ: Final = frozenset(
+    ("model", "max_tokens", "max_completion_tokens", "user", "prompt_cache_key")
+)
+PLATFORM: Final = frozenset(
+    "priority cache_salt request_id session_id kv_transfer_params ec_transfer_params "
+    "vllm_xargs stream_interval chat_template chat_template_kwargs".split()
+)
+PLATFORM_PREFIXES: Final = ("chat_template", "mm_")
+INSTEAD: Final = {
+    "functions": "use tools",
+    "function_call": "use tool_choice",
+    "best_of": "use n",
+    "prompt_embeds": "send text or token ids",
+    "use_beam_search": "beam search is not offered",
+}
+MAX_N: Final = 16
+MAX_PROMPTS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A body after the allow-list. `cap_tokens` is the caller's output cap, None when unsaid."""
+
+    passed: dict[str, Any]
+    ignored: tuple[str, ...]
+    stream: bool
+    cap_tokens: int | None
+    cap_param: str
+
+
+def filter_fields(operation: Operation, body: Mapping[str, Any]) -> Fields:
+    """Apply the allow-list. Null equals absent. Raises InvalidRequest naming the field."""
+    given = {name: value for name, value in body.items() if value is not None}
+    for name in given:
+        _refuse_platform_field(name)
+    allowed = FIELDS[operation]
+    passed = {name: value for name, value in given.items() if name in allowed}
+    stream = passed.get("stream", False)
+    if not isinstance(stream, bool):
+        raise InvalidRequest("stream must be true or false", param="stream")
+    _bound_n(operation, passed)
+    if operation is Operation.CHAT:
+        _check_messages(passed.get("messages"))
+    else:
+        _check_prompt(passed.get("prompt"))
+    cap, param = _cap(given)
+    ignored = tuple(sorted(name for name in given if name not in allowed and name not in READ))
+    return Fields(passed, ignored, stream, cap, param)
+
+
+def _refuse_platform_field(name: str) -> None:
+    if name in PLATFORM or name.startswith(PLATFORM_PREFIXES):
+        raise InvalidRequest(f"{name} is set by the platform: remove it", param=name)
+    if name.startswith("guided_"):
+        raise InvalidRequest(
+            f"{name} is not read any more: use structured_outputs or response_format", param=name
+        )
+    if name in INSTEAD:
+        raise InvalidRequest(f"{name} is not supported: {INSTEAD[name]}", param=name)
+
+
+def _cap(given: Mapping[str, Any]) -> tuple[int | None, str]:
+    """The cap that runs: max_completion_tokens before max_tokens, as OpenAI reads them."""
+    cap, param = None, "max_tokens"
+    for name in ("max_tokens", "max_completion_tokens"):
+        if name in given:
+            cap, param = positive_int(given[name], name), name
+    return cap, param
+
+
+def positive_int(value: Any, param: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidRequest(f"{param} must be a whole number of at least 1", param=param)
+    return value
+
+
+def _bound_n(operation: Operation, passed: Mapping[str, Any]) -> None:
+    if "n" in passed and positive_int(passed["n"], "n") > MAX_N:
+        raise InvalidRequest(f"n must be at most {MAX_N}: send several requests", param="n")
+
+
+def _check_messages(messages: Any) -> None:
+    if not isinstance(messages, list) or not messages:
+        raise InvalidRequest("messages must be a list of at least one message", param="messages")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise InvalidRequest(f"messages[{index}] must be an object", param=f"messages[{index}]")
+        parts = message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            # Refused here so that no engine ever fetches a URL that a caller names.
+            if not isinstance(part, dict) or part.get("type") not in ("text", "refusal"):
+                raise InvalidRequest(
+                    f"messages[{index}].content: only parts of type text are supported",
+                    param=f"messages[{index}].content",
+                )
+
+
+def _check_prompt(prompt: Any) -> None:
+    if not isinstance(prompt, str | list) or not prompt:
+        raise InvalidRequest("prompt must be text, token ids, or a list of them", param="prompt")
+    many = isinstance(prompt, list) and not isinstance(prompt[0], int)
+    if many and len(prompt) > MAX_PROMPTS:
+        raise InvalidRequest(
+            f"prompt holds {len(prompt)} prompts, at most {MAX_PROMPTS}: split them", param="prompt"
+        )

@@ -1,0 +1,77 @@
+"""An error as a body and headers, in the shape that the route's clients read."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from modelyard.contract.errors import RequestError
+from modelyard.contract.headers import SHOULD_RETRY
+from modelyard.contract.operations import Operation
+
+MIN_RETRY_AFTER_S: Final = 1
+MAX_RETRY_AFTER_S: Final = 120  # the openai client gives up on a longer one
+_RERANK: Final = frozenset((Operation.RERANK,))
+
+
+def native_record(error: RequestError, request_id: str) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "code": error.code,
+        "message": error.message,
+        "retryable": error.retryable,
+        "request_id": request_id,
+    }
+    if error.retry_after_s is not None:
+        record["retry_after_s"] = error.retry_after_s
+    return record
+
+
+def openai_record(
+    error: RequestError, request_id: str, operation: Operation | None = None
+) -> dict[str, Any]:
+    """OpenAI's `error` object with ours beside it. Rerank clients also read a top `detail`."""
+    record: dict[str, Any] = {
+        "error": {
+            "message": error.message,
+            "type": error.openai_type,
+            "param": error.param,
+            "code": error.wire_code,
+            "modelyard_code": error.code,
+            "reason": error.reason,
+            "retryable": error.retryable,
+            "request_id": request_id,
+        }
+    }
+    if operation in _RERANK:
+        record["detail"] = error.message
+    return record
+
+
+def record_for(error: RequestError, request_id: str, operation: Operation | None) -> dict[str, Any]:
+    if operation is Operation.GENERATE:
+        return native_record(error, request_id)
+    return openai_record(error, request_id, operation)
+
+
+def body_for(error: RequestError, request_id: str, operation: Operation | None) -> bytes:
+    return json.dumps(record_for(error, request_id, operation), ensure_ascii=False).encode()
+
+
+def headers_for(error: RequestError) -> dict[str, str]:
+    """x-should-retry always (the openai client obeys it); Retry-After on what is worth retrying."""
+    headers = {SHOULD_RETRY: "true" if error.retryable else "false"}
+    if error.retryable and error.status in (429, 503):
+        wait_s = min(max(error.retry_after_s or MIN_RETRY_AFTER_S, 0.001), MAX_RETRY_AFTER_S)
+        headers["Retry-After"] = str(max(MIN_RETRY_AFTER_S, math.ceil(wait_s)))
+        headers["retry-after-ms"] = str(math.ceil(wait_s * 1000))
+    return headers
+
+
+def sse_error(error: RequestError, request_id: str, *, native: bool, partial: bool) -> bytes:
+    """The in-band error of a stream: a native `error` event, or one OpenAI `data:` line."""
+    if native:
+        record = native_record(error, request_id) | {"partial": partial}
+        return b"event: error\ndata: " + json.dumps(record, ensure_ascii=False).encode() + b"\n\n"
+    record = openai_record(error, request_id)
+    return b"data: " + json.dumps(record, ensure_ascii=False).encode() + b"\n\n"

@@ -1,0 +1,41 @@
+"""The OpenAPI description of request bodies. They are parsed by us, so FastAPI cannot see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modelyard.contract.native import GenerateRequest
+from modelyard.contract.openai import FIELDS, READ
+from modelyard.contract.operations import Operation
+from modelyard.ingress.work import SMALL
+
+
+def request_body(operation: Operation) -> dict[str, Any]:
+    """`openapi_extra` for a route: its JSON schema, and the bearer key."""
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _schema(operation)}},
+        },
+        "security": [{"bearer": []}],
+    }
+
+
+def _schema(operation: Operation) -> dict[str, Any]:
+    if operation is Operation.GENERATE:
+        return _with_model(GenerateRequest.model_json_schema(ref_template="#/$defs/{model}"))
+    if operation in SMALL:
+        return _with_model(SMALL[operation].model_json_schema())
+    # The engine owns these fields' types: we list the names that pass.
+    required = "messages" if operation is Operation.CHAT else "prompt"
+    names = sorted(FIELDS[operation] | READ)
+    return {
+        "type": "object",
+        "required": ["model", required],
+        "properties": {name: {} for name in names} | {"model": {"type": "string"}},
+    }
+
+
+def _with_model(schema: dict[str, Any]) -> dict[str, Any]:
+    schema.setdefault("properties", {}).setdefault("model", {"type": "string"})
+    return schema

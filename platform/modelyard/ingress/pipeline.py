@@ -1,0 +1,279 @@
+"""The data path: authenticate, resolve, validate, dispatch, relay, settle.
+
+Knows neither HTTP nor Ray, so that data jobs take the same path by handle, and tests drive all of
+it with a transport of their own. Quota and admission enter between `prepare` and `dispatch`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from modelyard.config.table import Deadlines, Role, Table
+from modelyard.contract.answer_id import AnswerId, mint
+from modelyard.contract.envelope import Answer, Envelope, Failure, Item
+from modelyard.contract.errors import (
+    DeadlineExceeded,
+    Overloaded,
+    ReplicaFailed,
+    RequestError,
+    from_failure,
+)
+from modelyard.contract.headers import traceparent_of
+from modelyard.contract.operations import Operation
+from modelyard.ingress.transport import Transport
+from modelyard.ingress.work import Work, alias_of, deadline_s, make_work
+from modelyard.routing.fleet import Fleet
+from modelyard.routing.resolve import Target, resolve
+from modelyard.telemetry.request_log import RequestRecord
+from modelyard.tenancy.authenticator import Authenticator, Caller
+
+CLIENT_GONE: Final = 499  # nginx's status for a client that left; never sent, only logged
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request as its carrier (HTTP or a handle) delivers it."""
+
+    operation: Operation
+    route: str
+    authorization: str | None
+    headers: Mapping[str, str]
+    request_id: str
+    started: float
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A request that may be dispatched, and the record of what becomes of it."""
+
+    target: Target
+    work: Work
+    envelope: Envelope
+    record: RequestRecord
+    started: float
+    ends: float
+    deadlines: Deadlines
+    settled: bool = field(default=False)
+
+
+class Pipeline:
+    """One per ingress process. `adopt` replaces the table; requests under way keep the old one."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        transport: Transport,
+        fleet: Fleet,
+        write_log: Callable[[RequestRecord], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._secret = secret
+        self._transport = transport
+        self._write_log = write_log
+        self._now = now
+        self.fleet = fleet
+        self.table: Table | None = None
+        self._authenticator: Authenticator
+
+    def adopt(self, table: Table) -> None:
+        self._authenticator = Authenticator(table, self._secret)
+        self.table = table
+
+    def the_table(self) -> Table:
+        """The table in force. Raises Overloaded before the first one arrived."""
+        if self.table is None:
+            raise Overloaded("this ingress has no table yet", reason="starting", retry_after_s=1)
+        return self.table
+
+    @property
+    def max_body_bytes(self) -> int:
+        return self.the_table().max_body_bytes
+
+    def now(self) -> float:
+        return self._now()
+
+    def open_record(self, ask: Ask) -> RequestRecord:
+        return RequestRecord(
+            ts=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            request_id=ask.request_id,
+            route=ask.route,
+            traceparent=traceparent_of(ask.headers),
+        )
+
+    def authenticate(self, ask: Ask, record: RequestRecord) -> Caller:
+        """Before the body is read: a stranger costs no memory. Raises RequestError."""
+        caller = self.require_key(ask.authorization, "invoke")
+        record.tenant, record.key_id = caller.claim.tenant, caller.claim.key_id
+        record.tier = caller.claim.tier
+        return caller
+
+    def require_key(self, authorization: str | None, role: Role) -> Caller:
+        self.the_table()
+        return self._authenticator.authenticate(authorization, role)
+
+    def prepare(
+        self, ask: Ask, caller: Caller, body: dict[str, Any], record: RequestRecord
+    ) -> Prepared:
+        """Everything else that can be refused without a replica. Raises RequestError."""
+        table = self.the_table()
+        alias = record.model = alias_of(body)
+        target = resolve(alias, ask.operation, caller, table, self.fleet)
+        record.version, record.arm = target.version, target.arm
+        work = make_work(ask.operation, body, target.route.limits, target.description)
+        record.stream, record.ignored_fields = work.stream, work.ignored
+        deadlines = target.route.deadlines
+        own_s = deadline_s(body, ask.headers, stream=work.stream)
+        total_s = min(deadlines.total_s, own_s or deadlines.total_s)
+        ends = ask.started + total_s
+        record.answer_id = self._mint(target, caller.claim.tenant)
+        envelope = Envelope(
+            claim=caller.token,
+            version=target.version,
+            operation=ask.operation,
+            body=json.dumps(work.body, ensure_ascii=False).encode(),
+            stream=work.stream,
+            budget_ms=0,
+            band=caller.claim.priority,
+            request_id=ask.request_id,
+            answer_id=record.answer_id,
+            model_alias=alias,
+            traceparent=record.traceparent,
+        )
+        return Prepared(target, work, envelope, record, ask.started, ends, deadlines)
+
+    async def call(self, prepared: Prepared) -> Item:
+        """A unary answer. Raises RequestError. Settles on every way out."""
+        try:
+            async with asyncio.timeout(self._left_s(prepared)):
+                answer = await self._transport.call(self._app(prepared), self._dispatched(prepared))
+            item = self._take(prepared, answer)
+            if item.final is None:
+                raise ReplicaFailed("the replica ended its answer early", reason="incomplete")
+        except TimeoutError as error:
+            raise self.fail(prepared, _late("total", prepared.deadlines.total_s)) from error
+        except RequestError as error:
+            raise self.fail(prepared, error) from None
+        except BaseException as error:
+            self._settle_unexpected(prepared, error)
+            raise
+        self.settle(prepared, 200, "ok")
+        return item
+
+    async def stream(self, prepared: Prepared) -> AsyncGenerator[Item]:
+        """The items of a streamed answer; the last one carries `final`. Raises RequestError.
+
+        Three deadlines run: to the first item, between items, and in all. Closing it cancels the
+        replica's work. The first item is awaited like every other: the carrier decides when it has
+        waited long enough to send its status.
+        """
+        try:
+            envelope = self._dispatched(prepared)
+            async with aclosing(self._transport.stream(self._app(prepared), envelope)) as answers:
+                while True:
+                    item = self._take(prepared, await self._next(prepared, answers))
+                    if item.final is not None:
+                        # Before it is sent: a client that leaves on the last byte was served.
+                        self.settle(prepared, 200, "ok")
+                    yield item
+                    if item.final is not None:
+                        return
+        except RequestError as error:
+            raise self.fail(prepared, error) from None
+        except BaseException as error:
+            self._settle_unexpected(prepared, error)
+            raise
+
+    async def _next(self, prepared: Prepared, answers: AsyncGenerator[Answer]) -> Answer:
+        first = prepared.record.ttft_ms is None
+        which, limit_s = (
+            ("first_token", prepared.deadlines.first_token_s)
+            if first
+            else ("idle", prepared.deadlines.idle_s)
+        )
+        if first:
+            limit_s -= self._now() - prepared.started
+        left_s = self._left_s(prepared)
+        if left_s < limit_s:
+            which, limit_s = "total", left_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await anext(answers)
+        except TimeoutError as error:
+            raise _late(which, getattr(prepared.deadlines, f"{which}_s")) from error
+        except StopAsyncIteration as error:
+            raise ReplicaFailed(
+                "the replica ended its answer early", reason="incomplete"
+            ) from error
+
+    def fail(self, prepared: Prepared, error: RequestError) -> RequestError:
+        self.settle(prepared, error.status, error.code, error.reason)
+        return error
+
+    def settle(self, prepared: Prepared, status: int, code: str, reason: str = "") -> None:
+        """Close the books on a request, once, whatever way it ended."""
+        if prepared.settled:
+            return
+        prepared.settled = True
+        self.close_record(prepared.record, prepared.started, status, code, reason)
+
+    def close_record(
+        self, record: RequestRecord, started: float, status: int, code: str, reason: str = ""
+    ) -> None:
+        record.status, record.code = status, code
+        record.reason = reason if reason != code else ""
+        record.duration_ms = round((self._now() - started) * 1000, 3)
+        self._write_log(record)
+
+    def _take(self, prepared: Prepared, answer: Answer) -> Item:
+        """Count an item, or raise what a Failure says."""
+        if isinstance(answer, Failure):
+            raise from_failure(answer)
+        record = prepared.record
+        if record.ttft_ms is None:
+            record.ttft_ms = round((self._now() - prepared.started) * 1000, 3)
+        record.output_tokens += answer.output_tokens
+        if answer.final is not None:
+            record.input_tokens = answer.final.input_tokens
+            record.output_tokens = answer.final.output_tokens
+            record.cached_tokens = answer.final.cached_tokens
+            record.finish_reason = answer.final.finish_reason
+        return answer
+
+    def _settle_unexpected(self, prepared: Prepared, error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError | GeneratorExit):
+            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
+        else:
+            self.settle(prepared, 500, "internal")
+
+    def _dispatched(self, prepared: Prepared) -> Envelope:
+        prepared.record.attempt += 1
+        budget_ms = int(self._left_s(prepared) * 1000)
+        if budget_ms <= 0:
+            raise DeadlineExceeded(
+                "the deadline passed before the model began", reason="expired", retryable=True
+            )
+        return replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
+
+    def _app(self, prepared: Prepared) -> str:
+        return prepared.target.cells[0]
+
+    def _left_s(self, prepared: Prepared) -> float:
+        return prepared.ends - self._now()
+
+    def _mint(self, target: Target, tenant: str) -> str:
+        answer = AnswerId(
+            target.version, target.arm, target.rollout, int(time.time()), secrets.token_bytes(6)
+        )
+        return mint(answer, tenant, self._secret)
+
+
+def _late(which: str, limit_s: float) -> DeadlineExceeded:
+    return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)

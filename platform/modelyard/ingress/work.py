@@ -1,0 +1,147 @@
+"""Validation: a body becomes the work that an engine may be asked to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from modelyard.config.table import RouteLimits
+from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.headers import DEADLINE_MS, STAINLESS_READ_TIMEOUT
+from modelyard.contract.native import GenerateRequest
+from modelyard.contract.openai import FIELDS, filter_fields
+from modelyard.contract.operations import Operation
+from modelyard.contract.small import (
+    ClassifyRequest,
+    EmbeddingsRequest,
+    RerankRequest,
+    ScoreRequest,
+)
+from modelyard.lifecycle.report import Description
+
+SMALL: Final[dict[Operation, type[BaseModel]]] = {
+    Operation.EMBED: EmbeddingsRequest,
+    Operation.CLASSIFY: ClassifyRequest,
+    Operation.RERANK: RerankRequest,
+    Operation.SCORE: ScoreRequest,
+}
+# Callers send these by habit; they choose nothing here and are no mistake.
+HARMLESS: Final = frozenset(("model", "user"))
+
+Request = TypeVar("Request", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What to run: `body` for the shell, and what the platform read for itself.
+
+    `cap_tokens` bounds the output of one choice (0 for small models); `choices` is n times prompts.
+    """
+
+    body: dict[str, Any]
+    stream: bool = False
+    ignored: tuple[str, ...] = ()
+    cap_tokens: int = 0
+    choices: int = 1
+
+
+def alias_of(body: Mapping[str, Any]) -> str:
+    alias = body.get("model")
+    if not isinstance(alias, str) or not alias:
+        raise InvalidRequest("model is required: name one of GET /v1/models", param="model")
+    return alias
+
+
+def make_work(
+    operation: Operation, body: dict[str, Any], limits: RouteLimits, description: Description
+) -> Work:
+    """Validate a body for its operation. Raises InvalidRequest with the field in `param`."""
+    if operation is Operation.GENERATE:
+        return _native(body, limits, description)
+    if operation in FIELDS:
+        return _openai(operation, body, limits, description)
+    return _small(operation, body)
+
+
+def _native(body: dict[str, Any], limits: RouteLimits, description: Description) -> Work:
+    request = _validate(GenerateRequest, body)
+    cap = _within(request.max_output_tokens, limits, description, "max_output_tokens")
+    return Work(request.model_dump(exclude_none=True), request.stream, cap_tokens=cap)
+
+
+def _openai(
+    operation: Operation, body: dict[str, Any], limits: RouteLimits, description: Description
+) -> Work:
+    fields = filter_fields(operation, body)
+    if fields.cap_tokens is None:
+        cap = min(limits.default_max_output_tokens, _maximum(limits, description))
+    else:
+        cap = _within(fields.cap_tokens, limits, description, fields.cap_param)
+    passed = dict(fields.passed)
+    passed["max_completion_tokens" if operation is Operation.CHAT else "max_tokens"] = cap
+    prompt = passed.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
+    return Work(passed, fields.stream, fields.ignored, cap, prompts * passed.get("n", 1))
+
+
+def _small(operation: Operation, body: dict[str, Any]) -> Work:
+    model = SMALL[operation]
+    given = {name: value for name, value in body.items() if value is not None}
+    request = _validate(model, given)
+    known = frozenset(model.model_fields) | HARMLESS
+    ignored = tuple(sorted(name for name in given if name not in known))
+    return Work(request.model_dump(mode="json", exclude_none=True), ignored=ignored)
+
+
+def _validate(model: type[Request], body: dict[str, Any]) -> Request:
+    try:
+        return model.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        param = ".".join(str(part) for part in first["loc"]) or None
+        text = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            text = "unknown field: remove it"
+        raise InvalidRequest(f"{param or 'body'}: {text}", param=param) from error
+
+
+def _maximum(limits: RouteLimits, description: Description) -> int:
+    ours = limits.max_output_tokens
+    return min(ours, description.max_output_tokens or ours)
+
+
+def _within(cap: int, limits: RouteLimits, description: Description, param: str) -> int:
+    maximum = _maximum(limits, description)
+    if cap > maximum:
+        raise InvalidRequest(
+            f"{param} is {cap}, this model's limit is {maximum}: ask for less", param=param
+        )
+    return cap
+
+
+def deadline_s(
+    body: Mapping[str, Any], headers: Mapping[str, str], *, stream: bool
+) -> float | None:
+    """The caller's own total deadline in seconds, or None. The strictest of what was said."""
+    said: list[float] = []
+    if isinstance(body.get("deadline_ms"), int):
+        said.append(body["deadline_ms"] / 1000)
+    if (value := headers.get(DEADLINE_MS)) is not None:
+        said.append(_positive(value, DEADLINE_MS) / 1000)
+    if not stream and (value := headers.get(STAINLESS_READ_TIMEOUT)) is not None:
+        said.append(_positive(value, STAINLESS_READ_TIMEOUT))
+    return min(said, default=None)
+
+
+def _positive(text: str, header: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise InvalidRequest(f"{header} must be a positive number", param=header)
+    return value

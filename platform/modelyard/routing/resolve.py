@@ -1,0 +1,89 @@
+"""Resolution: from the alias a caller wrote to the version, arm and pool that answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from modelyard.config.table import Route, Table
+from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded
+from modelyard.contract.operations import Operation, answers, routes_for
+from modelyard.lifecycle.report import Description
+from modelyard.routing.fleet import Fleet
+from modelyard.tenancy.authenticator import Caller
+
+STABLE: Final = "stable"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes. `rollout` is the id of the rollout that chose the arm, or empty."""
+
+    alias: str
+    version: str
+    arm: str
+    rollout: str
+    route: Route
+    description: Description
+    cells: tuple[str, ...]
+
+
+def resolve(alias: str, operation: Operation, caller: Caller, table: Table, fleet: Fleet) -> Target:
+    """The target of a request.
+
+    Raises NotFound (no such alias), Forbidden (not entitled), InvalidRequest (wrong kind of model)
+    and Overloaded (no replica is ready; Retry-After is the measured load time).
+    """
+    version, route = _version(alias, caller, table)
+    description = fleet.describe(version)
+    if description is not None and not answers(description.kind, operation):
+        raise InvalidRequest(
+            f"{alias} is a {description.kind}: use {routes_for(description.kind)}", param="model"
+        )
+    if description is None or not fleet.is_ready(version):
+        raise Overloaded(
+            f"{alias} is not loaded: no replica of {version} is ready",
+            reason="not_loaded",
+            retry_after_s=fleet.load_s(version),
+        )
+    return Target(alias, version, STABLE, "", route, description, fleet.cells(version))
+
+
+def _version(alias: str, caller: Caller, table: Table) -> tuple[str, Route]:
+    """The version behind an alias, or the very version that an evaluator names."""
+    if "@" in alias:
+        return alias, _evaluated(alias, caller, table)
+    route = table.routes.get(alias)
+    if route is None:
+        raise NotFound(
+            f"there is no model {alias!r}: GET /v1/models lists yours",
+            param="model",
+            wire_code="model_not_found",
+        )
+    if not _entitled(alias, caller):
+        raise Forbidden(
+            f"the tenant {caller.claim.tenant} may not use {alias!r}",
+            param="model",
+            reason="entitlement",
+        )
+    return route.stable, route
+
+
+def _evaluated(version: str, caller: Caller, table: Table) -> Route:
+    if "evaluate" not in caller.roles:
+        raise Forbidden(
+            "only a key with the role evaluate may name a version: use the alias",
+            param="model",
+            reason="role",
+        )
+    by_version = {route.stable: route for route in table.routes.values()}
+    return by_version.get(version, Route(stable=version))
+
+
+def _entitled(alias: str, caller: Caller) -> bool:
+    return "*" in caller.claim.models or alias in caller.claim.models
+
+
+def visible_aliases(caller: Caller, table: Table) -> tuple[str, ...]:
+    """The aliases a caller may use, in the table's order."""
+    return tuple(alias for alias in table.routes if _entitled(alias, caller))

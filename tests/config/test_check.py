@@ -1,0 +1,530 @@
+"""The shipped config is fine, and for each rule one wrong config is told so, at its line."""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from modelyard.artifacts.manifest import Limits, Manifest
+from modelyard.config.check import RULES, check_document, check_serve_file
+from modelyard.config.document import parse_document
+from modelyard.config.faults import Fault, Severity
+from modelyard.contract.errors import ConfigError
+from modelyard.contract.operations import Kind
+
+TEXT = (Path(__file__).parents[2] / "configs" / "local.serve.yaml").read_text()
+MODELS = {
+    "smollm2-135m-instruct": Kind.GENERATOR,
+    "all-minilm-l6-v2": Kind.EMBEDDER,
+    "support-intent": Kind.CLASSIFIER,
+    "minilm-reranker": Kind.RERANKER,
+}
+INGRESS = "applications.0.deployments.0"
+GENERATOR = "applications.1.deployments.0"
+EMBEDDER = "applications.2.deployments.0"
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The four starter models' manifests, without their weights."""
+    home = tmp_path_factory.mktemp("models")
+    for name, kind in MODELS.items():
+        manifest = Manifest(
+            name=name,
+            version="1.0.0",
+            kind=kind,
+            license="Apache-2.0",
+            source="a test",
+            limits=Limits(
+                max_context_tokens=4096,
+                max_output_tokens=1024 if kind is Kind.GENERATOR else None,
+            ),
+            files=(),
+        )
+        folder = home / name / "1.0.0"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_bytes(manifest.canonical())
+    return home
+
+
+def check(text: str, models: Path) -> list[Fault]:
+    def resolve(uri: str) -> Path:
+        if not uri.startswith("file://~/.modelyard/models/"):
+            raise ConfigError(f"artifact {uri!r}: only file:// addresses are supported")
+        return models / uri.removeprefix("file://~/.modelyard/models/")
+
+    return check_serve_file(parse_document(text, "local.serve.yaml"), resolve)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """`old` becomes `new` in the shipped file; the fault is at `path`, on the line with `mark`."""
+
+    old: str
+    new: str
+    path: str
+    advice: str
+    mark: str = ""
+    value: Any = None
+    severity: Severity = Severity.ERROR
+
+    def line(self, text: str) -> int:
+        lines = text.split("\n")
+        marked = [number for number, line in enumerate(lines, 1) if (self.mark or self.new) in line]
+        assert len(marked) == 1, f"the mark must be on one line, not on {marked}"
+        return marked[0]
+
+
+SCALING = """    autoscaling_config:
+      min_replicas: 1
+      max_replicas: 1  # raise it where there is room: each replica holds the whole model
+      target_ongoing_requests: 24
+      metrics_interval_s: 1
+      # Name it always: this dict replaces the one in the code, policy and all.
+      policy: {policy_function: "cluster.scaling_policy:QueuedPlusOngoing"}
+"""
+SECOND_INGRESS = """- {name: second, route_prefix: /, import_path: deployments.ingress:app}
+- name: all-minilm-l6-v2@1.0.0
+"""
+
+WRONG = {
+    "an unknown Serve key": Wrong(
+        "max_ongoing_requests: 40",
+        "max_ongoing_request: 40",
+        f"{GENERATOR}.max_ongoing_request",
+        "unknown key: did you mean max_ongoing_requests?",
+        value=40,
+    ),
+    "a key of Serve that modelyard refuses": Wrong(
+        "http_options: {",
+        "grpc_options: {port: 9000}\nhttp_options: {",
+        "grpc_options",
+        "modelyard is reached through its HTTP ingress only: remove it",
+        mark="grpc_options",
+    ),
+    "a key of the wrong type": Wrong(
+        "num_replicas: 1\n    max_ongoing_requests: 1000",
+        "num_replicas: many\n    max_ongoing_requests: 1000",
+        f"{INGRESS}.num_replicas",
+        "Input should be a valid integer",
+        mark="num_replicas: many",
+        value="many",
+    ),
+    "an unknown table key": Wrong(
+        "deadlines: {first_token_s: 10, idle_s: 15, total_s: 60}",
+        "deadlines: {first_token: 10, idle_s: 15, total_s: 60}",
+        f"{INGRESS}.user_config.routes.support-assistant.deadlines.first_token",
+        "unknown key: did you mean first_token_s?",
+        value=10,
+    ),
+    "a table key that comes with a later release": Wrong(
+        "default_max_output_tokens: 256}",
+        "default_max_output_tokens: 256, max_queued_requests: 100}",
+        f"{INGRESS}.user_config.routes.support-assistant.limits.max_queued_requests",
+        "unknown key: remove it, or use one of max_output_tokens, default_max_output_tokens",
+        mark="max_queued_requests",
+        value=100,
+    ),
+    "no table": Wrong(
+        "    user_config:\n      schema: modelyard/table/v1\n",
+        "    x-table:\n      schema: modelyard/table/v1\n",
+        f"{INGRESS}.user_config",
+        "required and missing: the ingress takes the table here",
+        mark="- name: Ingress",
+    ),
+    "an alias that leads nowhere": Wrong(
+        "support-embed: {stable: all-minilm-l6-v2@1.0.0}",
+        "support-embed: {stable: all-minilm-l6-v2@1.0.1}",
+        f"{INGRESS}.user_config.routes.support-embed.stable",
+        "no app of this file has that name: did you mean all-minilm-l6-v2@1.0.0?",
+        value="all-minilm-l6-v2@1.0.1",
+    ),
+    "a model that no alias uses": Wrong(
+        "support-intent: {stable: support-intent@1.0.0}",
+        "support-intent: {stable: all-minilm-l6-v2@1.0.0}",
+        "applications.3.name",
+        "no alias leads to this app",
+        mark="- name: support-intent@1.0.0",
+        value="support-intent@1.0.0",
+        severity=Severity.WARNING,
+    ),
+    "no ingress": Wrong(
+        "import_path: deployments.ingress:app",
+        "import_path: deployments.ingres:app",
+        "applications",
+        "no app has the import_path deployments.ingress:app: add the ingress",
+        mark="applications:",
+    ),
+    "an import path that is not ours": Wrong(
+        "import_path: deployments.embedder:app",
+        "import_path: deployments.embeder:app",
+        "applications.2.import_path",
+        "not an app that modelyard ships: did you mean deployments.embedder:app?",
+        value="deployments.embeder:app",
+    ),
+    "two ingresses": Wrong(
+        "- name: all-minilm-l6-v2@1.0.0\n",
+        SECOND_INGRESS,
+        "applications.2",
+        "a second ingress app: keep one",
+        mark="name: second",
+    ),
+    "an ingress that is not on /": Wrong(
+        "route_prefix: /\n",
+        "route_prefix: /api\n",
+        "applications.0.route_prefix",
+        'the ingress answers on "/": write `route_prefix: /`',
+        mark="route_prefix: /api",
+        value="/api",
+    ),
+    "a model with a route": Wrong(
+        'route_prefix: null  # leaving it out means "/"',
+        "route_prefix: /smollm2",
+        "applications.1.route_prefix",
+        "only the ingress has a route: write `route_prefix: null`",
+        value="/smollm2",
+    ),
+    "a model whose route_prefix is left out": Wrong(
+        '  route_prefix: null  # leaving it out means "/"\n',
+        "",
+        "applications.1.route_prefix",
+        "missing, and Serve's default is /: write `route_prefix: null`",
+        mark="- name: smollm2-135m-instruct@1.0.0",
+    ),
+    "an app that is not named after its artifact": Wrong(
+        "- name: smollm2-135m-instruct@1.0.0",
+        "- name: smollm2-135m-instruct@1.1.0",
+        "applications.1.name",
+        "must be the artifact's name@version: write smollm2-135m-instruct@1.0.0",
+        value="smollm2-135m-instruct@1.1.0",
+    ),
+    "an artifact without a version": Wrong(
+        "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
+        "artifact: file://smollm2-135m-instruct",
+        "applications.1.args.artifact",
+        "must end in /<name>/<version>: give the folder of one version",
+        value="file://smollm2-135m-instruct",
+    ),
+    "two apps of one name": Wrong(
+        "- name: support-intent@1.0.0",
+        "- name: all-minilm-l6-v2@1.0.0 # twice",
+        "applications.3.name",
+        "another app has this name: rename or remove one of them",
+        value="all-minilm-l6-v2@1.0.0",
+    ),
+    "a deployment of another name": Wrong(
+        "- name: Generator",
+        "- name: generator",
+        f"{GENERATOR}.name",
+        "deployments.generator:app has one deployment, Generator: write that name",
+        value="generator",
+    ),
+    "no deployments": Wrong(
+        "  deployments:\n  - name: Reranker\n",
+        "  logging_config:\n",
+        "applications.4.deployments",
+        "required and missing: add the options of Reranker",
+        mark="- name: minilm-reranker@1.0.0",
+    ),
+    "args that a small model does not take": Wrong(
+        "artifact: file://~/.modelyard/models/all-minilm-l6-v2/1.0.0}",
+        "artifact: file://~/.modelyard/models/all-minilm-l6-v2/1.0.0, engine: {}}",
+        "applications.2.args.engine",
+        "unknown key: remove it, or use one of artifact",
+        mark="engine: {}}",
+    ),
+    "an engine argument that changes answers": Wrong(
+        "engine: {max_num_seqs: 32,",
+        "engine: {max_num_seqs: 32, dtype: float16,",
+        "applications.1.args.engine.dtype",
+        "changes answers: make it a new version of the artifact",
+        mark="dtype: float16",
+        value="float16",
+    ),
+    "a tunable that does not exist": Wrong(
+        "&batching {max_batch_size: 32,",
+        "&batching {max_batch: 32,",
+        f"{EMBEDDER}.user_config.max_batch",
+        "unknown key: did you mean max_batch_size?",
+        mark="&batching",
+        value=32,
+    ),
+    "tunables for a generator": Wrong(
+        "    autoscaling_config:\n",
+        "    user_config: {temperature: 0}\n    autoscaling_config:\n",
+        f"{GENERATOR}.user_config.temperature",
+        "unknown key: nothing can be set here, remove it",
+        mark="temperature",
+        value=0,
+    ),
+    "a lost policy": Wrong(
+        '      policy: {policy_function: "cluster.scaling_policy:QueuedPlusOngoing"}\n',
+        "",
+        f"{GENERATOR}.autoscaling_config.policy.policy_function",
+        "the policy is lost, because this dict replaces the code's whole: add `policy:",
+        mark="    autoscaling_config:",
+    ),
+    "Serve's own policy through num_replicas: auto": Wrong(
+        SCALING,
+        "    num_replicas: auto\n",
+        f"{GENERATOR}.num_replicas",
+        "Serve's own policy sees no queue: write autoscaling_config with `policy:",
+        mark="num_replicas: auto",
+        value="auto",
+    ),
+    "replicas set twice": Wrong(
+        "    autoscaling_config:\n",
+        "    num_replicas: 7\n    autoscaling_config:\n",
+        f"{GENERATOR}.num_replicas",
+        "set together with autoscaling_config: keep one of the two",
+        mark="num_replicas: 7",
+        value=7,
+    ),
+    "a minimum above the maximum": Wrong(
+        "min_replicas: 1",
+        "min_replicas: 2",
+        f"{GENERATOR}.autoscaling_config.min_replicas",
+        "above max_replicas 1: lower it, or raise the maximum",
+        value=2,
+    ),
+    "a first number of replicas out of bounds": Wrong(
+        "min_replicas: 1",
+        "initial_replicas: 3\n      min_replicas: 1",
+        f"{GENERATOR}.autoscaling_config.initial_replicas",
+        "not between min_replicas 1 and max_replicas 1",
+        mark="initial_replicas: 3",
+        value=3,
+    ),
+    "a target at the limit": Wrong(
+        "target_ongoing_requests: 24",
+        "target_ongoing_requests: 40",
+        f"{GENERATOR}.autoscaling_config.target_ongoing_requests",
+        "not below max_ongoing_requests 40: lower it",
+        value=40,
+    ),
+    "no target": Wrong(
+        "target_ongoing_requests: 24",
+        "target_ongoing_requests: null",
+        f"{GENERATOR}.autoscaling_config.target_ongoing_requests",
+        "null is no target: set it below max_ongoing_requests 40",
+    ),
+    "no limit of ongoing requests": Wrong(
+        "    max_ongoing_requests: 1000\n",
+        "",
+        f"{INGRESS}.max_ongoing_requests",
+        "missing, and Serve's default is 5: set how many requests one replica takes at once",
+        mark="- name: Ingress",
+    ),
+    "variables that the shells set": Wrong(
+        "ray_actor_options: {num_cpus: 1}",
+        "ray_actor_options: {runtime_env: {env_vars: {VLLM_CPU_KVCACHE_SPACE: '4'}}}",
+        f"{GENERATOR}.ray_actor_options.runtime_env.env_vars.VLLM_CPU_KVCACHE_SPACE",
+        "the shells set this variable themselves, to what the engine needs: remove it",
+    ),
+    "variables that the shells set, for a whole app": Wrong(
+        "  import_path: deployments.generator:app\n",
+        "  import_path: deployments.generator:app\n"
+        "  runtime_env: {env_vars: {TORCHDYNAMO_DISABLE: '0'}}\n",
+        "applications.1.runtime_env.env_vars.TORCHDYNAMO_DISABLE",
+        "the shells set this variable themselves, to what the engine needs: remove it",
+        mark="TORCHDYNAMO_DISABLE",
+    ),
+    "a drain shorter than the longest answer": Wrong(
+        "total_s: 60}",
+        "total_s: 90.5}",
+        f"{GENERATOR}.graceful_shutdown_timeout_s",
+        "a deploy would cut answers of 'support-assistant': set at least 90.5",
+        mark="graceful_shutdown_timeout_s: 90  #",
+        value=90,
+    ),
+    "an ingress whose drain is shorter than the longest answer": Wrong(
+        "graceful_shutdown_timeout_s: 120",
+        "graceful_shutdown_timeout_s: 59",
+        f"{INGRESS}.graceful_shutdown_timeout_s",
+        "a deploy would cut answers of",
+        value=59,
+    ),
+    "a drain that is left out": Wrong(
+        "    graceful_shutdown_timeout_s: 120  # at least the largest deadlines.total_s below\n",
+        "",
+        f"{INGRESS}.graceful_shutdown_timeout_s",
+        "missing, and Serve's default is 20: a deploy would cut answers of",
+        mark="- name: Ingress",
+    ),
+    "no host": Wrong(
+        "http_options: {host: 127.0.0.1, port: 8000}",
+        "http_options: {port: 8000}",
+        "http_options.host",
+        "missing, and Serve's default 0.0.0.0 listens on every network: write",
+    ),
+    "a public key on a public address": Wrong(
+        "http_options: {host: 127.0.0.1,",
+        "http_options: {host: 10.0.0.7,",
+        f"{INGRESS}.user_config.keys.0",
+        "key 'demo-1' is the public demonstration key, and http_options.host 10.0.0.7 is not "
+        "loopback: make your own",
+        mark="- id: demo-1",
+    ),
+    "a model that is not there": Wrong(
+        "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
+        "artifact: file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
+        "applications.1.args.artifact",
+        "No such file or directory; run `modelyard models prepare`",
+        value="file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
+    ),
+    "an address that cannot be resolved": Wrong(
+        "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
+        "artifact: ftp://somewhere/smollm2-135m-instruct/1.0.0",
+        "applications.1.args.artifact",
+        "only file:// addresses are supported",
+        value="ftp://somewhere/smollm2-135m-instruct/1.0.0",
+    ),
+    "a model of another kind": Wrong(
+        "import_path: deployments.classifier:app",
+        "import_path: deployments.reranker:app # a classifier",
+        "applications.3.import_path",
+        "the artifact is a classifier: write deployments.classifier:app",
+        value="deployments.reranker:app",
+    ),
+    "more output than the model allows": Wrong(
+        "limits: {max_output_tokens: 512,",
+        "limits: {max_output_tokens: 2048,",
+        f"{INGRESS}.user_config.routes.support-assistant.limits.max_output_tokens",
+        "above the 1024 tokens that smollm2-135m-instruct@1.0.0 allows: set at most that",
+        value=2048,
+    ),
+}
+
+
+def test_the_shipped_config_is_fine(models: Path) -> None:
+    assert check(TEXT, models) == []
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_config_is_told_where_and_what_to_do(wrong: Wrong, models: Path) -> None:
+    assert TEXT.count(wrong.old) == 1
+    text = TEXT.replace(wrong.old, wrong.new)
+    faults = [fault for fault in check(text, models) if fault.path == wrong.path]
+    assert faults, "no fault at the path"
+    (fault,) = [found for found in faults if found.message.startswith(wrong.advice[:20])] or faults
+    assert wrong.advice in fault.message
+    assert fault.file == "local.serve.yaml"
+    assert fault.line == wrong.line(text)
+    assert fault.value == wrong.value
+    assert fault.severity is wrong.severity
+
+
+def test_every_fault_of_a_file_is_reported_at_once_in_its_order(models: Path) -> None:
+    text = TEXT.replace("max_ongoing_requests: 1000", "max_ongoing_request: 1000").replace(
+        "min_replicas: 1", "min_replicas: 3"
+    )
+    assert [fault.path for fault in check(text, models)] == [
+        f"{INGRESS}.max_ongoing_requests",
+        f"{INGRESS}.max_ongoing_request",
+        f"{GENERATOR}.autoscaling_config.min_replicas",
+    ]
+
+
+def test_one_mistake_is_told_once(models: Path) -> None:
+    for old, new in (
+        ("http_options: {host: 127.0.0.1, port: 8000}", "http_options: {port: 8000}"),
+        ("import_path: deployments.embedder:app", "import_path: deployments.embeder:app"),
+        ("    max_ongoing_requests: 40  # a little above max_num_seqs", "    #"),
+    ):
+        assert TEXT.count(old) == 1
+        assert len(check(TEXT.replace(old, new), models)) == 1
+
+
+def test_a_second_cell_of_a_version_adds_to_the_apps_name(models: Path) -> None:
+    text = TEXT.replace(
+        "- name: support-intent@1.0.0",
+        "- name: support-intent@1.0.0--b",
+    )
+    assert check(text, models) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "'::1'"])
+def test_demonstration_keys_are_fine_on_loopback(host: str, models: Path) -> None:
+    assert check(TEXT.replace("host: 127.0.0.1", f"host: {host}"), models) == []
+
+
+def test_a_manifest_of_another_version_in_the_folder_is_named(tmp_path: Path, models: Path) -> None:
+    for name in MODELS:
+        (tmp_path / name).mkdir()
+        manifest = (models / name / "1.0.0" / "manifest.json").read_text()
+        (tmp_path / name / "1.0.0").mkdir()
+        (tmp_path / name / "1.0.0" / "manifest.json").write_text(
+            manifest.replace('"name":"support-intent"', '"name":"support-mood"')
+        )
+    (fault,) = check(TEXT, tmp_path)
+    assert fault.path == "applications.3.args.artifact"
+    assert "the manifest in this folder is of support-mood@1.0.0" in fault.message
+
+
+def test_a_table_alone_is_checked_too() -> None:
+    table = yaml.safe_load(TEXT)["applications"][0]["deployments"][0]["user_config"]
+    report = check_document(parse_document(yaml.safe_dump(table), "table.yaml"), Path)
+    assert (report.ok, report.apps, report.routes) == (True, 0, 4)
+    assert report.digest is not None
+    del table["routes"]["support-embed"]
+    report = check_document(parse_document(yaml.safe_dump(table), "table.yaml"), Path)
+    assert not report.ok
+    assert "tenant 'nightly' lists the model 'support-embed'" in report.faults[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("schema: modelyard/fleet/v1\n", "fleet specs come with the planner in a later release"),
+        ("schema: modelyard/tabel/v1\n", "unknown schema: did you mean modelyard/table/v1?"),
+        ("application: []\n", "unknown key: did you mean applications?"),
+        ("applications: []\n", "List should have at least 1 item"),
+    ],
+)
+def test_other_files_get_a_sentence(text: str, expected: str) -> None:
+    report = check_document(parse_document(text, "x.yaml"), Path)
+    assert not report.ok
+    assert any(expected in str(fault) for fault in report.faults)
+
+
+def test_every_rule_has_a_wrong_config_of_its_own(models: Path) -> None:
+    """Take a rule away and some wrong config is no longer told so."""
+    from modelyard.config.checked import take_apart
+
+    fired = set()
+    for wrong in WRONG.values():
+        document = parse_document(TEXT.replace(wrong.old, wrong.new), "x.yaml")
+        checked, _ = take_apart(document, lambda uri: models / "none")
+        if checked is not None:
+            fired |= {rule for rule in RULES if any(rule(checked))}
+    assert fired == set(RULES)
+
+
+junk: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 1e309, "", "x", "a\x00b", "file://[", [], [[]], {}, {"x": {}}, {"name": 1}]
+)
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_file_makes_the_check_raise(data: st.DataObject, models: Path) -> None:
+    root = yaml.safe_load(TEXT)
+    for _ in range(data.draw(st.integers(1, 3))):
+        here = root
+        while True:
+            keys = list(here) if isinstance(here, dict) else list(range(len(here)))
+            if not keys:
+                break
+            key = data.draw(st.sampled_from(keys))
+            if not isinstance(here[key], dict | list) or data.draw(st.integers(0, 3)) == 0:
+                here[key] = copy.deepcopy(data.draw(junk))
+                break
+            here = here[key]
+    for fault in check(yaml.safe_dump(root), models):
+        assert fault.message
+        assert "\n" not in str(fault)

@@ -1,0 +1,70 @@
+import copy
+from typing import Any
+
+import pytest
+
+from modelyard.config.table import Table, parse_table
+from modelyard.contract.errors import ConfigError
+
+RECORD: dict[str, Any] = {
+    "schema": "modelyard/table/v1",
+    "routes": {"chat": {"stable": "m@1.0.0"}, "embed": {"stable": "e@1.0.0"}},
+    "tenants": {"a": {"models": ["chat"]}, "b": {"models": ["*"]}},
+    "keys": [{"id": "a-1", "tenant": "a", "sha256": "0" * 64}],
+}
+
+
+def table_with(**changes: Any) -> Table:
+    return parse_table(copy.deepcopy(RECORD) | changes)
+
+
+def fault_of(**changes: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        table_with(**changes)
+    return str(caught.value)
+
+
+def test_a_tenant_may_use_the_models_it_lists_and_a_star_means_all() -> None:
+    table = table_with()
+    assert [table.tenants["a"].may_use(alias) for alias in table.routes] == [True, False]
+    assert [table.tenants["b"].may_use(alias) for alias in table.routes] == [True, True]
+
+
+def test_versions_are_listed_once_in_order() -> None:
+    routes = {"x": {"stable": "m@2"}, "y": {"stable": "m@1"}, "z": {"stable": "m@2"}}
+    table = table_with(routes=routes, tenants={}, keys=[])
+    assert table.versions == ("m@2", "m@1")
+
+
+def test_the_digest_depends_on_content_and_not_on_the_order_of_keys() -> None:
+    turned = {key: RECORD[key] for key in reversed(RECORD)}
+    assert parse_table(turned).digest() == parse_table(RECORD).digest()
+    assert table_with(max_body_bytes=2048).digest() != parse_table(RECORD).digest()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"routes": {"chat": {"stabel": "m@1.0.0"}}, "tenants": {}, "keys": []},
+            "user_config: routes.chat.stable: required and missing: add it\n"
+            "user_config: routes.chat.stabel: 'm@1.0.0': unknown key: did you mean stable?",
+        ),
+        (
+            {"keys": [{"id": "a-1", "tenant": "gone", "sha256": "0" * 64}]},
+            "names the tenant 'gone', which is not in tenants: add it",
+        ),
+        ({"tenants": {"a": {"models": ["gone"]}}}, "lists the model 'gone'"),
+        ({"keys": [{"id": "a-1", "sha256": "0" * 64}]}, "may invoke but names no tenant"),
+        ({"keys": [RECORD["keys"][0]] * 2}, "two keys have the id 'a-1'"),
+        ({"schema": "modelyard/table/v9"}, "schema: 'modelyard/table/v9': Input should be"),
+        ({"routes": {}}, "routes: Dictionary should have at least 1 item"),
+    ],
+)
+def test_a_wrong_table_says_where_and_what_to_do(changes: dict[str, Any], expected: str) -> None:
+    assert expected in fault_of(**changes)
+
+
+def test_a_key_pasted_in_place_of_its_hash_is_not_repeated() -> None:
+    secret = "my_a-1_this-must-not-be-printed"
+    assert secret not in fault_of(keys=[{"id": "a-1", "tenant": "a", "sha256": secret}])
