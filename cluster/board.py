@@ -10,8 +10,6 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-import ray
-
 from modelyard.lifecycle.report import Post, ReplicaReport
 
 NAME: Final = "modelyard-board"
@@ -60,9 +58,15 @@ class Board:
 
     def read_blocking(self, timeout_s: float) -> list[Post]:
         """For a driver without a loop. Raises RayError when nothing answers."""
+        import ray
+
         return ray.get(self._connect().read.remote(), timeout=timeout_s)  # type: ignore[no-any-return]
 
     def _connect(self) -> Any:
+        # Here and not at the top: Ray reads its environment when it is first imported, and the
+        # command line must set it before (and stay quick where it needs no Ray at all).
+        import ray
+
         if self._actor is None:
             self._actor = (
                 ray.remote(BoardActor)

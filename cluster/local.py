@@ -16,6 +16,7 @@ from typing import Final
 import httpx
 import psutil
 
+from cluster.haproxy import write_wrapper
 from cluster.ports import LocalPorts, require_free
 from cluster.processes import MARK, stop_run
 from modelyard.config.settings import Settings
@@ -157,6 +158,8 @@ class LocalCluster:
         environment = (
             os.environ | ray_environment(ports, temp_dir, haproxy=haproxy) | {MARK: run_id}
         )
+        if haproxy:
+            environment["RAY_SERVE_HAPROXY_BINARY_PATH"] = str(write_wrapper(self._settings.run))
         environment["MODELYARD_HOME"] = str(self._settings.home)
         environment["MODELYARD_SECRET_FILE"] = str(self._settings.secret_file)
         self.log_file.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from typing import Any
 from ray import serve
 from ray.serve import Application
 
+from deployments.shell import ROUTER
 from deployments.small import Small, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
@@ -94,6 +95,7 @@ deployment = serve.deployment(
     graceful_shutdown_timeout_s=90,
     health_check_period_s=2,
     health_check_timeout_s=10,
+    request_router_config=ROUTER,
 )(Reranker)
 
 

@@ -67,8 +67,9 @@ class Shell(ABC):
         self._claims: dict[str, Claim] = {}
         self._post()
         try:
-            self._secret = Settings.from_environment().secret()
-            await self._verify(artifact)
+            settings = Settings.from_environment()
+            self._secret = settings.secret()
+            await self._verify(resolve(artifact, settings.home))
             self._enter(Phase.LOADING)
             await self.load()
             self._enter(Phase.WARMING)
@@ -159,9 +160,9 @@ class Shell(ABC):
                 "the deadline passed before the model began", reason="expired", retryable=True
             )
 
-    async def _verify(self, artifact: str) -> None:
+    async def _verify(self, folder: Path) -> None:
         self._enter(Phase.VERIFYING)
-        self.folder = resolve(artifact)
+        self.folder = folder
         self.manifest = read_manifest(self.folder)
         if self.manifest.kind is not self.KIND:
             raise ArtifactError(

@@ -13,6 +13,7 @@ from modelyard.artifacts.store import resolve
 from modelyard.config.check import Report, check_document
 from modelyard.config.document import load_document
 from modelyard.config.faults import DocumentError
+from modelyard.config.settings import Settings
 
 
 class Output(StrEnum):
@@ -29,11 +30,17 @@ def check(
         typer.echo(f"{path}: no such file: check the path", err=True)
         raise typer.Exit(2)
     try:
-        report = check_document(load_document(path), resolve)
+        report = check_file(path)
     except DocumentError as error:
         report = Report((error.fault,))
     typer.echo(_as_json(path, report) if output is Output.JSON else _as_text(report))
     raise typer.Exit(0 if report.ok else 1)
+
+
+def check_file(path: Path) -> Report:
+    """Check one file, with artifacts looked up in this installation. Raises DocumentError."""
+    home = Settings.from_environment().home
+    return check_document(load_document(path), lambda uri: resolve(uri, home))
 
 
 def _as_text(report: Report) -> str:

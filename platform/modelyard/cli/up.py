@@ -20,12 +20,10 @@ from cluster.local import LocalCluster, Running, StartFailed, ray_command
 from cluster.observe import AppView, connected, read_apps
 from cluster.ports import LocalPorts
 from modelyard.artifacts.starter.prepare import prepare_all
-from modelyard.artifacts.store import resolve
+from modelyard.cli.check import check_file
 from modelyard.cli.progress import Progress
 from modelyard.cli.questions import QUESTIONS
-from modelyard.config.check import check_document
 from modelyard.config.demo import DEMO_KEY, DEMO_KEY_HASHES
-from modelyard.config.document import load_document
 from modelyard.config.settings import Settings
 from modelyard.config.target import Deployment, read_target
 from modelyard.contract.errors import ConfigError, ModelyardError
@@ -73,7 +71,7 @@ def _checked(config: Path) -> Deployment:
     """The config, when nothing is wrong with it. Raises ConfigError with every fault."""
     if not config.exists():
         raise ConfigError(f"{config}: no such file: check the path")
-    report = check_document(load_document(config), resolve)
+    report = check_file(config)
     if not report.ok:
         raise ConfigError("the config is wrong\n" + "\n".join(str(f) for f in report.faults))
     return read_target(config)

@@ -7,8 +7,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from modelyard.contract.errors import ConfigError
+
+DEFAULT_HOME: Final = "~/.modelyard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         env = os.environ if environ is None else environ
-        home = Path(env.get("MODELYARD_HOME") or "~/.modelyard").expanduser().absolute()
+        home = Path(env.get("MODELYARD_HOME") or DEFAULT_HOME).expanduser().absolute()
         secret = env.get("MODELYARD_SECRET_FILE")
         return cls(home=home, secret_file=Path(secret).expanduser() if secret else home / "secret")
 

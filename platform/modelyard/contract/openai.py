@@ -122,10 +122,26 @@ def _check_messages(messages: Any) -> None:
 
 
 def _check_prompt(prompt: Any) -> None:
-    if not isinstance(prompt, str | list) or not prompt:
+    one = _is_text(prompt) or _is_token_ids(prompt)
+    many = isinstance(prompt, list) and (
+        all(map(_is_text, prompt)) or all(map(_is_token_ids, prompt))
+    )
+    if not prompt or not (one or many):
         raise InvalidRequest("prompt must be text, token ids, or a list of them", param="prompt")
-    many = isinstance(prompt, list) and not isinstance(prompt[0], int)
-    if many and len(prompt) > MAX_PROMPTS:
+    if not one and len(prompt) > MAX_PROMPTS:
         raise InvalidRequest(
             f"prompt holds {len(prompt)} prompts, at most {MAX_PROMPTS}: split them", param="prompt"
         )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_token_ids(value: Any) -> bool:
+    # type() and not isinstance(): True is an int.
+    return (
+        isinstance(value, list)
+        and value != []
+        and all(type(one) is int and one >= 0 for one in value)
+    )

@@ -23,7 +23,7 @@ def native_record(error: RequestError, request_id: str) -> dict[str, Any]:
         "request_id": request_id,
     }
     if error.retry_after_s is not None:
-        record["retry_after_s"] = error.retry_after_s
+        record["retry_after_s"] = _wait_s(error)
     return record
 
 
@@ -62,10 +62,18 @@ def headers_for(error: RequestError) -> dict[str, str]:
     """x-should-retry always (the openai client obeys it); Retry-After on what is worth retrying."""
     headers = {SHOULD_RETRY: "true" if error.retryable else "false"}
     if error.retryable and error.status in (429, 503):
-        wait_s = min(max(error.retry_after_s or MIN_RETRY_AFTER_S, 0.001), MAX_RETRY_AFTER_S)
+        wait_s = _wait_s(error)
         headers["Retry-After"] = str(max(MIN_RETRY_AFTER_S, math.ceil(wait_s)))
         headers["retry-after-ms"] = str(math.ceil(wait_s * 1000))
     return headers
+
+
+def _wait_s(error: RequestError) -> float:
+    """What is sent of retry_after_s. Measured elsewhere: it may be 0, negative, NaN or infinite."""
+    wait_s = error.retry_after_s
+    if wait_s is None or not wait_s > 0:
+        return MIN_RETRY_AFTER_S
+    return min(wait_s, MAX_RETRY_AFTER_S)
 
 
 def sse_error(error: RequestError, request_id: str, *, native: bool, partial: bool) -> bytes:

@@ -20,6 +20,7 @@ from modelyard.contract.headers import request_id_of
 from modelyard.contract.operations import Operation
 from modelyard.ingress import catalog, health
 from modelyard.ingress.body import parse_object, read_body
+from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.openapi import request_body
 from modelyard.ingress.pipeline import CLIENT_GONE, Ask, Pipeline
 from modelyard.ingress.responses import (
@@ -106,7 +107,9 @@ async def answer(pipeline: Pipeline, ask: Ask, request: Request) -> Response:
         prepared = pipeline.prepare(ask, caller, body, record)
         if prepared.work.stream:
             return StreamResponse(pipeline, prepared, ask.operation)
-        return answer_response(await pipeline.call(prepared), prepared)
+        async with cancelled_when_gone(request.receive):
+            item = await pipeline.call(prepared)
+        return answer_response(item, prepared)
     except RequestError as error:
         if prepared is None:
             pipeline.close_record(record, ask.started, error.status, error.code, error.reason)

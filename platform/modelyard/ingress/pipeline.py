@@ -29,7 +29,7 @@ from modelyard.contract.errors import (
 from modelyard.contract.headers import traceparent_of
 from modelyard.contract.operations import Operation
 from modelyard.ingress.transport import Transport
-from modelyard.ingress.work import Work, alias_of, deadline_s, make_work
+from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.resolve import Target, resolve
 from modelyard.telemetry.request_log import RequestRecord
@@ -59,7 +59,6 @@ class Prepared:
     envelope: Envelope
     record: RequestRecord
     started: float
-    ends: float
     deadlines: Deadlines
     settled: bool = field(default=False)
 
@@ -129,10 +128,8 @@ class Pipeline:
         record.version, record.arm = target.version, target.arm
         work = make_work(ask.operation, body, target.route.limits, target.description)
         record.stream, record.ignored_fields = work.stream, work.ignored
-        deadlines = target.route.deadlines
         own_s = deadline_s(body, ask.headers, stream=work.stream)
-        total_s = min(deadlines.total_s, own_s or deadlines.total_s)
-        ends = ask.started + total_s
+        deadlines = lowered(target.route.deadlines, own_s)
         record.answer_id = self._mint(target, caller.claim.tenant)
         envelope = Envelope(
             claim=caller.token,
@@ -147,7 +144,7 @@ class Pipeline:
             model_alias=alias,
             traceparent=record.traceparent,
         )
-        return Prepared(target, work, envelope, record, ask.started, ends, deadlines)
+        return Prepared(target, work, envelope, record, ask.started, deadlines)
 
     async def call(self, prepared: Prepared) -> Item:
         """A unary answer. Raises RequestError. Settles on every way out."""
@@ -158,7 +155,7 @@ class Pipeline:
             if item.final is None:
                 raise ReplicaFailed("the replica ended its answer early", reason="incomplete")
         except TimeoutError as error:
-            raise self.fail(prepared, _late("total", prepared.deadlines.total_s)) from error
+            raise self.fail(prepared, _late("total", prepared.deadlines)) from error
         except RequestError as error:
             raise self.fail(prepared, error) from None
         except BaseException as error:
@@ -207,7 +204,7 @@ class Pipeline:
             async with asyncio.timeout(limit_s):
                 return await anext(answers)
         except TimeoutError as error:
-            raise _late(which, getattr(prepared.deadlines, f"{which}_s")) from error
+            raise _late(which, prepared.deadlines) from error
         except StopAsyncIteration as error:
             raise ReplicaFailed(
                 "the replica ended its answer early", reason="incomplete"
@@ -266,7 +263,7 @@ class Pipeline:
         return prepared.target.cells[0]
 
     def _left_s(self, prepared: Prepared) -> float:
-        return prepared.ends - self._now()
+        return prepared.started + prepared.deadlines.total_s - self._now()
 
     def _mint(self, target: Target, tenant: str) -> str:
         answer = AnswerId(
@@ -275,5 +272,6 @@ class Pipeline:
         return mint(answer, tenant, self._secret)
 
 
-def _late(which: str, limit_s: float) -> DeadlineExceeded:
+def _late(which: str, deadlines: Deadlines) -> DeadlineExceeded:
+    limit_s: float = getattr(deadlines, f"{which}_s")
     return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)

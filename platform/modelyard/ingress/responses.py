@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -23,6 +22,7 @@ from modelyard.contract.headers import (
 )
 from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import body_for, headers_for, sse_error
+from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.pipeline import Pipeline, Prepared
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -94,8 +94,12 @@ class StreamResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
         ticker = asyncio.create_task(self._keep_alive())
+        ticker.add_done_callback(_retrieve)
         try:
-            async with aclosing(self._pipeline.stream(self._prepared)) as items:
+            async with (
+                cancelled_when_gone(receive),
+                aclosing(self._pipeline.stream(self._prepared)) as items,
+            ):
                 await self._relay(items)
         except RequestError as error:
             ticker.cancel()
@@ -106,8 +110,6 @@ class StreamResponse(Response):
             await self._break(error)
         finally:
             ticker.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await ticker
 
     async def _relay(self, items: AsyncGenerator[Item]) -> None:
         native = self._operation is Operation.GENERATE
@@ -155,3 +157,9 @@ class StreamResponse(Response):
         }
         raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         return {"type": "http.response.start", "status": 200, "headers": raw}
+
+
+def _retrieve(ticker: asyncio.Task[None]) -> None:
+    """A ticker that could not send has met a client that left, which ends the stream elsewhere."""
+    if not ticker.cancelled():
+        ticker.exception()

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from modelyard.config.table import RouteLimits
+from modelyard.config.table import Deadlines, RouteLimits
 from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.headers import DEADLINE_MS, STAINLESS_READ_TIMEOUT
 from modelyard.contract.native import GenerateRequest
@@ -135,6 +135,18 @@ def deadline_s(
     if not stream and (value := headers.get(STAINLESS_READ_TIMEOUT)) is not None:
         said.append(_positive(value, STAINLESS_READ_TIMEOUT))
     return min(said, default=None)
+
+
+def lowered(deadlines: Deadlines, own_s: float | None) -> Deadlines:
+    """The route's deadlines under the caller's own total, which lowers and never raises them."""
+    if own_s is None or own_s >= deadlines.total_s:
+        return deadlines
+    return Deadlines(
+        first_token_s=min(deadlines.first_token_s, own_s),
+        idle_s=min(deadlines.idle_s, own_s),
+        total_s=own_s,
+        early_status_s=deadlines.early_status_s,
+    )
 
 
 def _positive(text: str, header: str) -> float:

@@ -19,7 +19,7 @@ def test_a_fifth_of_each_intent_is_held_out() -> None:
     intents: dict[str, list[str]] = read_data(INTENTS)
     data = split(intents)
     held = Counter(label for label, out in zip(data.labels, data.held_out, strict=True) if out)
-    assert held == {label: 10 for label in range(len(intents))}
+    assert held == dict.fromkeys(range(len(intents)), 10)
     assert len(data.texts) == 50 * len(intents)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from modelyard.artifacts.manifest import Limits, Manifest
 from modelyard.artifacts.starter import backbone
-from modelyard.artifacts.starter.folder import remove_noise
+from modelyard.artifacts.starter.folder import open_modes, remove_noise
 from modelyard.artifacts.starter.quiet import quiet_transformers
 from modelyard.artifacts.starter.recipe import VERSION, Recipe, read_data
 from modelyard.contract.errors import ArtifactError
@@ -62,6 +62,7 @@ def build(folder: Path) -> Manifest:
             f"{MIN_ACCURACY}: check the sentences in {INTENTS}"
         )
     remove_noise(folder)
+    open_modes(folder)
     return Manifest(
         schema="modelyard/manifest/v1",
         name=NAME,

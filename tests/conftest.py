@@ -1,0 +1,21 @@
+"""Fixtures that tests of several packages share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modelyard.artifacts.starter.prepare import prepare_all
+from modelyard.config.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def starter_models() -> Path:
+    """The folder of the starter models, `<name>/<version>` each; made once a machine, then found.
+
+    The same folder that `make up` fills, so that a test run after it makes nothing.
+    """
+    models = Settings.from_environment().models
+    prepare_all(models, report=lambda line: None)
+    return models
