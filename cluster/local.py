@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
@@ -9,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +21,7 @@ import psutil
 
 from cluster.haproxy import write_wrapper
 from cluster.ports import LocalPorts, require_free
-from cluster.processes import MARK, stop_run
+from cluster.processes import MARK, Run
 from modelyard.config.settings import Settings
 from modelyard.contract.errors import ConfigError, ModelyardError
 
@@ -78,7 +81,7 @@ class LocalCluster:
 
         Leaves nothing behind when it fails.
         """
-        self.stop()  # a head that died leaves children, and their ports stay busy
+        self.stop()  # a head that died may leave children, and their ports stay busy
         self._require_room()
         require_free({"http": http_port} | ports.named())
         self._settings.ensure_secret()
@@ -91,7 +94,8 @@ class LocalCluster:
             self.remember(state)
             self._wait(process, state)
         except BaseException:
-            self.stop(keep_logs=True)
+            run_of(run_id, process.pid).stop()
+            self._state_file.unlink(missing_ok=True)
             raise
         return state
 
@@ -100,14 +104,28 @@ class LocalCluster:
 
         Returns the number of processes stopped. The logs stay when they may explain a failure.
         """
-        run_id = self._last_run_id()
-        if run_id is None:
+        run = self._last_run()
+        if run is None:
             return 0
-        count = stop_run(run_id)
+        count = run.stop()
         if not keep_logs:
-            shutil.rmtree(temp_dir_of(run_id), ignore_errors=True)
+            shutil.rmtree(run.folder, ignore_errors=True)
         self._state_file.unlink(missing_ok=True)
         return count
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold this installation's lock. Raises ConfigError when another command holds it."""
+        self._settings.run.mkdir(parents=True, exist_ok=True)
+        with (self._settings.run / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ConfigError(
+                    f"another `modelyard up` or `down` is at work in {self._settings.home}: wait "
+                    "for it, or set MODELYARD_HOME to another folder"
+                ) from error
+            yield
 
     def remember(self, state: Running) -> None:
         self._state_file.parent.mkdir(parents=True, exist_ok=True)
@@ -115,9 +133,10 @@ class LocalCluster:
         temporary.write_text(json.dumps(asdict(state)))
         temporary.replace(self._state_file)
 
-    def _last_run_id(self) -> str | None:
+    def _last_run(self) -> Run | None:
         try:
-            return str(json.loads(self._state_file.read_text())["run_id"])
+            record = json.loads(self._state_file.read_text())
+            return run_of(str(record["run_id"]), int(record["pid"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -186,6 +205,10 @@ class LocalCluster:
         raise StartFailed(
             f"the Ray head did not answer within {START_WITHIN_S:.0f} s: see {self.log_file}"
         )
+
+
+def run_of(run_id: str, head_pid: int) -> Run:
+    return Run(run_id, head_pid, temp_dir_of(run_id))
 
 
 def temp_dir_of(run_id: str) -> Path:

@@ -77,7 +77,7 @@ def read_apps(board: Board) -> list[AppView]:
     from ray.exceptions import RayError
 
     try:
-        posts = board.read_blocking(timeout_s=5.0)
+        posts = board.read_blocking(timeout_s=15.0)
         status = serve.status()
     except (RayError, TimeoutError) as error:
         raise Unreachable(f"the cluster does not answer: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from dataclasses import dataclass, fields
 
@@ -67,6 +68,7 @@ def _describe(pid: int) -> str:
         words = psutil.Process(pid).cmdline()
     except psutil.Error:
         return f"held by process {pid}"
-    if any("ray" in word for word in words):
+    # Whole names only: "ray" is also in array.py and in /home/murray.
+    if any({"ray", "raylet"} & set(re.split("[/:]", word)) for word in words):
         return f"another Ray cluster holds it (process {pid})"
     return f"held by process {pid} ({' '.join(words)[:60]})"

@@ -1,44 +1,80 @@
-"""The processes of one local run: found by a mark in their environment, stopped by PID.
+"""The processes of one local run: found by what marks them, stopped by PID.
 
 Never `ray stop`: it kills every Ray process of the machine, other people's too.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import psutil
 
+from modelyard.contract.errors import ModelyardError
+
 MARK: Final = "MODELYARD_RUN_ID"
+KILLED_WITHIN_S: Final = 10.0
 
 
-def of_run(run_id: str) -> list[psutil.Process]:
-    """Every live process that inherited the mark, but for this one."""
-    found = []
-    for process in psutil.process_iter(["pid"]):
+class WillNotStop(ModelyardError):
+    """A process outlived SIGKILL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What marks a run: an id in the environment, the head's session, its folder of logs."""
+
+    run_id: str
+    head_pid: int
+    folder: Path
+
+    def processes(self) -> list[psutil.Process]:
+        """Every live process of the run, but for this one."""
+        return [
+            process
+            for process in psutil.process_iter()
+            if process.pid != os.getpid() and self._owns(process)
+        ]
+
+    def stop(self, patience_s: float = 10.0) -> int:
+        """Ask, wait, then kill. Returns how many there were. Raises WillNotStop.
+
+        Searched again after each round, because a supervisor may start a child while it is asked.
+        """
+        stopped: set[int] = set()
+        asked_at = time.monotonic()
+        while processes := self.processes():
+            waited_s = time.monotonic() - asked_at
+            if waited_s > patience_s + KILLED_WITHIN_S:
+                pids = ", ".join(str(process.pid) for process in processes)
+                raise WillNotStop(f"these processes do not stop, even when killed: {pids}")
+            for process in processes:
+                stopped.add(process.pid)
+                _signal(process, kill=waited_s > patience_s)
+            psutil.wait_procs(processes, timeout=1.0)
+        return len(stopped)
+
+    def _owns(self, process: psutil.Process) -> bool:
         try:
-            if process.environ().get(MARK) == run_id and process.pid != psutil.Process().pid:
-                found.append(process)
-        except psutil.Error:
-            continue  # gone, or another user's: not ours either way
-    return found
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            if process.environ().get(MARK) == self.run_id:
+                return True
+            # Ray's agents write their title over their environment. They stay in the head's
+            # session and keep its logs open; a session alone proves nothing once a pid is reused.
+            return os.getsid(process.pid) == self.head_pid and self._has_open_files(process)
+        except (psutil.Error, OSError):
+            return False  # gone, or another user's: not ours either way
+
+    def _has_open_files(self, process: psutil.Process) -> bool:
+        return any(Path(file.path).is_relative_to(self.folder) for file in process.open_files())
 
 
-def stop_run(run_id: str, patience_s: float = 10.0) -> int:
-    """Stop all processes of a run: ask, wait, then kill. Returns how many there were.
-
-    Searched again after each round, because a supervisor may start a child while it is asked.
-    """
-    stopped: set[int] = set()
-    deadline = time.monotonic() + patience_s
-    while processes := of_run(run_id):
-        late = time.monotonic() >= deadline
-        for process in processes:
-            stopped.add(process.pid)
-            try:
-                process.kill() if late else process.terminate()
-            except psutil.Error:
-                continue
-        psutil.wait_procs(processes, timeout=1.0)
-    return len(stopped)
+def _signal(process: psutil.Process, *, kill: bool) -> None:
+    try:
+        process.kill() if kill else process.terminate()
+    except psutil.Error:
+        return  # it went by itself

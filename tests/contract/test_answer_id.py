@@ -63,7 +63,8 @@ def test_a_changed_character_is_refused_or_changes_nothing(at: int, character: s
 
 
 @pytest.mark.parametrize(
-    ("tenant", "secret"), [("beta", SECRET), ("alpha", b"t" * 32), ("", SECRET), ("alpha\0", SECRET)]
+    ("tenant", "secret"),
+    [("beta", SECRET), ("alpha", b"t" * 32), ("", SECRET), ("alpha\0", SECRET)],
 )
 def test_an_id_of_another_tenant_or_installation_is_refused(tenant: str, secret: bytes) -> None:
     with pytest.raises(InvalidRequest):

@@ -44,7 +44,7 @@ def test_every_request_error_is_in_this_table() -> None:
 def test_a_class_carries_its_status_code_and_openai_words(name: str) -> None:
     status, code, retryable, openai_type, openai_code = EXPECTED[name]
     error = getattr(errors, name)("wrong: do something else")
-    assert isinstance(error, ModelyardError)
+    assert isinstance(error, RequestError)
     assert (error.status, error.code, error.retryable) == (status, code, retryable)
     assert (error.openai_type, error.wire_code) == (openai_type, openai_code)
     assert (error.message, str(error)) == ("wrong: do something else",) * 2

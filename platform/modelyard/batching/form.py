@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 # What starting one more forward pass costs, in tokens of work: padding beyond that is dearer than a
-# batch of its own. Measured with MiniLM on two CPU threads: 2.4 ms a start, 35 us a token. Without
-# it 32 callers with mixed lengths got a third of the texts per second.
-START_COST_TOKENS: Final = 64
+# batch of its own. Measured with MiniLM in bf16 on CPU: 20 to 40 tokens on one thread, 40 to 70 on
+# two. Without it 32 callers with mixed lengths got a third of the texts per second.
+START_COST_TOKENS: Final = 32
 
 
 class Waiting(NamedTuple):

@@ -11,5 +11,6 @@ from modelyard.config.settings import Settings
 def down() -> None:
     """Stop the local platform."""
     cluster = LocalCluster(Settings.from_environment())
-    stopped = cluster.stop()
+    with cluster.exclusive():
+        stopped = cluster.stop()
     typer.echo(f"stopped {stopped} processes" if stopped else "nothing is running")

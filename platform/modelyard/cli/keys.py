@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
+from modelyard.config.table import Role
 from modelyard.tenancy.keys import hash_key, new_key
 
 app = typer.Typer(no_args_is_help=True)
@@ -24,10 +25,16 @@ def new(
     role: Annotated[list[str] | None, typer.Option(help="Default: invoke. Repeatable.")] = None,
 ) -> None:
     """Print a new key, once, and the line for `keys` in the table, which holds only its hash."""
-    identifier = key_id or f"{tenant}-{secrets.token_hex(3)}"
+    if unknown := sorted(set(role or ()) - set(get_args(Role))):
+        raise typer.BadParameter(
+            f"{unknown[0]!r} is not a role: use {', '.join(get_args(Role))}", param_hint="--role"
+        )
+    # A tenant's name may hold "_" and be longer than the id of a key.
+    identifier = key_id or f"{tenant.replace('_', '-')[:57]}-{secrets.token_hex(3)}"
     key = new_key(identifier, secrets.token_urlsafe)
     roles = ", ".join(role or ["invoke"])
     typer.echo(key)
+    # In quotes, because YAML reads some names as numbers, booleans or null.
     typer.echo(
-        f'- {{id: {identifier}, tenant: {tenant}, sha256: "{hash_key(key)}", roles: [{roles}]}}'
+        f'- {{id: "{identifier}", tenant: "{tenant}", sha256: "{hash_key(key)}", roles: [{roles}]}}'
     )

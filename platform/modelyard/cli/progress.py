@@ -41,7 +41,8 @@ class Progress:
         for name, phase, seconds in _rows(apps):
             if self._last.get(name) != phase:
                 self._last[name] = phase
-                self._console.print(f"  {name:<36} {phase} {seconds}", highlight=False)
+                line = f"  {name:<36} {phase} {seconds}"
+                self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _rows(apps: list[AppView]) -> list[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -38,7 +39,7 @@ class Question:
     def curl(self, url: str, key: str) -> str:
         return (
             f"curl -s {url}{self.path} -H 'Authorization: Bearer {key}' "
-            f"-H 'Content-Type: application/json' \\\n  -d '{json.dumps(self.body)}'"
+            f"-H 'Content-Type: application/json' \\\n  -d {shlex.quote(json.dumps(self.body))}"
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ import typer
 
 from cluster.board import Board
 from cluster.local import LocalCluster, Running, StartFailed, ray_command
-from cluster.observe import AppView, connected, read_apps
+from cluster.observe import AppView, Unreachable, connected, read_apps
 from cluster.ports import LocalPorts
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.cli.check import check_file
@@ -44,27 +46,37 @@ def up(
     """Start a local platform, deploy a config, wait until every model answers, show how to call."""
     settings = Settings.from_environment()
     cluster = LocalCluster(settings)
-    with _step("models"):
-        prepare_all(settings.models, report=lambda line: typer.echo(f"  {line}"))
-    with _step("check"):
-        deployment = _checked(config)
-    running = cluster.running()
-    started_here = running is None
-    try:
-        if running is None:
-            with _step("ray"):
-                ports = LocalPorts().shifted(port_offset)
-                running = cluster.start(
-                    ports, deployment.http_port, config.absolute(), haproxy=not plain_proxy
-                )
-        running = _deploy(cluster, running, config)
-        _wait_until_ready(running, deployment)
-        _show(deployment)
-    except (ModelyardError, KeyboardInterrupt):
-        if started_here:
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # what Ctrl-C cleans up, kill does too
+    with cluster.exclusive():
+        with _step("models"):
+            prepare_all(settings.models, report=lambda line: typer.echo(f"  {line}"))
+        with _step("check"):
+            deployment = _checked(config)
+        running = cluster.running()
+        if running is not None:
+            _bring_up(cluster, running, config, deployment)
+            return
+        with _step("ray"):
+            ports = LocalPorts().shifted(port_offset)
+            running = cluster.start(
+                ports, deployment.http_port, config.absolute(), haproxy=not plain_proxy
+            )
+        try:
+            _bring_up(cluster, running, config, deployment)
+        except (ModelyardError, KeyboardInterrupt):
             typer.echo("stopping what was started", err=True)
             cluster.stop(keep_logs=True)
-        raise
+            raise
+
+
+def _bring_up(
+    cluster: LocalCluster, running: Running, config: Path, deployment: Deployment
+) -> None:
+    running = _deploy(cluster, running, config)
+    _wait_until_ready(running, deployment)
+    _show(deployment)
 
 
 def _checked(config: Path) -> Deployment:
@@ -110,11 +122,13 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> Non
     board = Board()
     with connected(running), Progress() as progress:
         while time.monotonic() < deadline:
-            apps = read_apps(board)
-            progress.show(apps)
-            _raise_if_failed(apps)
-            if _all_running(apps, deployment) and _all_answer(http, deployment):
-                return
+            # While every replica imports torch at once, the board may take seconds to answer.
+            with contextlib.suppress(Unreachable):
+                apps = read_apps(board)
+                progress.show(apps)
+                _raise_if_failed(apps)
+                if _all_running(apps, deployment) and _all_answer(http, deployment):
+                    return
             time.sleep(0.5)
     raise StartFailed(
         f"the models were not ready within {READY_WITHIN_S:.0f} s: `modelyard status` says where "

@@ -23,7 +23,7 @@ class Deployment:
     @property
     def url(self) -> str:
         host = "127.0.0.1" if self.http_host in ("0.0.0.0", "::") else self.http_host
-        return f"http://{host}:{self.http_port}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.http_port}"
 
 
 def read_target(path: Path) -> Deployment:

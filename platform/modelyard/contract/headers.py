@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 REQUEST_ID: Final = "X-Request-Id"
@@ -32,6 +33,11 @@ def traceparent_of(headers: Mapping[str, str]) -> str | None:
 
 
 def listed(fields: tuple[str, ...]) -> str:
-    """Names a caller wrote, safe for a header: plain words only, at most 32."""
-    plain = [name for name in fields if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name)]
-    return ", ".join(plain[:32])
+    """Names a caller wrote, for a header."""
+    return ", ".join(plain_names(fields))
+
+
+def plain_names(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Those safe for a header and the log: plain words only, at most 32."""
+    plain = (name for name in fields if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name))
+    return tuple(islice(plain, 32))

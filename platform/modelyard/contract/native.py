@@ -27,7 +27,7 @@ class GenerateRequest(_Strict):
     messages: Annotated[list[Message], Field(min_length=1, max_length=4096)]
     max_output_tokens: int = Field(ge=1)
     stream: bool = False
-    deadline_ms: int | None = Field(default=None, ge=1)
+    deadline_ms: int | None = Field(default=None, ge=1, le=10**9)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: int | None = Field(default=None, ge=-1)

@@ -8,6 +8,7 @@ from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from modelyard import __version__
 from modelyard.contract.errors import (
@@ -110,6 +111,10 @@ async def answer(pipeline: Pipeline, ask: Ask, request: Request) -> Response:
         async with cancelled_when_gone(request.receive):
             item = await pipeline.call(prepared)
         return answer_response(item, prepared)
+    except ClientDisconnect:
+        # While its body was read.
+        pipeline.close_record(record, ask.started, CLIENT_GONE, "cancelled", "client_gone")
+        return Response(status_code=CLIENT_GONE)
     except RequestError as error:
         if prepared is None:
             pipeline.close_record(record, ask.started, error.status, error.code, error.reason)

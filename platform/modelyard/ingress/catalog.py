@@ -8,7 +8,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from modelyard.contract.errors import NotFound
-from modelyard.contract.headers import request_id_of
+from modelyard.contract.headers import REQUEST_ID, request_id_of
+from modelyard.ingress.openapi import document
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.responses import json_response
 from modelyard.routing.resolve import visible_aliases
@@ -35,12 +36,14 @@ def add_routes(app: FastAPI, pipeline: Pipeline) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi(request: Request) -> Response:
         pipeline.require_key(request.headers.get("authorization"), "admin")
-        return json_response(app.openapi(), request_id_of(request.headers))
+        return json_response(document(app), request_id_of(request.headers))
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         pipeline.require_key(request.headers.get("authorization"), "admin")
-        return get_swagger_ui_html(openapi_url="/openapi.json", title="modelyard")
+        page = get_swagger_ui_html(openapi_url="/openapi.json", title="modelyard")
+        page.headers[REQUEST_ID] = request_id_of(request.headers)
+        return page
 
 
 def _visible(pipeline: Pipeline, request: Request) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -21,12 +22,13 @@ from modelyard.contract.answer_id import AnswerId, mint
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import (
     DeadlineExceeded,
+    Internal,
     Overloaded,
     ReplicaFailed,
     RequestError,
     from_failure,
 )
-from modelyard.contract.headers import traceparent_of
+from modelyard.contract.headers import plain_names, traceparent_of
 from modelyard.contract.operations import Operation
 from modelyard.ingress.transport import Transport
 from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
@@ -34,6 +36,8 @@ from modelyard.routing.fleet import Fleet
 from modelyard.routing.resolve import Target, resolve
 from modelyard.telemetry.request_log import RequestRecord
 from modelyard.tenancy.authenticator import Authenticator, Caller
+
+log = logging.getLogger("modelyard.ingress")
 
 CLIENT_GONE: Final = 499  # nginx's status for a client that left; never sent, only logged
 
@@ -127,8 +131,8 @@ class Pipeline:
         target = resolve(alias, ask.operation, caller, table, self.fleet)
         record.version, record.arm = target.version, target.arm
         work = make_work(ask.operation, body, target.route.limits, target.description)
-        record.stream, record.ignored_fields = work.stream, work.ignored
-        own_s = deadline_s(body, ask.headers, stream=work.stream)
+        record.stream, record.ignored_fields = work.stream, plain_names(work.ignored)
+        own_s = deadline_s(work.body, ask.headers, stream=work.stream)
         deadlines = lowered(target.route.deadlines, own_s)
         record.answer_id = self._mint(target, caller.claim.tenant)
         envelope = Envelope(
@@ -158,8 +162,10 @@ class Pipeline:
             raise self.fail(prepared, _late("total", prepared.deadlines)) from error
         except RequestError as error:
             raise self.fail(prepared, error) from None
-        except BaseException as error:
-            self._settle_unexpected(prepared, error)
+        except Exception as error:
+            raise self._bug(prepared) from error
+        except BaseException:
+            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
             raise
         self.settle(prepared, 200, "ok")
         return item
@@ -184,8 +190,10 @@ class Pipeline:
                         return
         except RequestError as error:
             raise self.fail(prepared, error) from None
-        except BaseException as error:
-            self._settle_unexpected(prepared, error)
+        except Exception as error:
+            raise self._bug(prepared) from error
+        except BaseException:
+            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
             raise
 
     async def _next(self, prepared: Prepared, answers: AsyncGenerator[Answer]) -> Answer:
@@ -244,11 +252,13 @@ class Pipeline:
             record.finish_reason = answer.final.finish_reason
         return answer
 
-    def _settle_unexpected(self, prepared: Prepared, error: BaseException) -> None:
-        if isinstance(error, asyncio.CancelledError | GeneratorExit):
-            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
-        else:
-            self.settle(prepared, 500, "internal")
+    def _bug(self, prepared: Prepared) -> RequestError:
+        """For an exception nobody foresaw: logged here, and nothing of it leaks."""
+        request_id = prepared.record.request_id
+        log.exception("request %s failed", request_id)
+        return self.fail(
+            prepared, Internal(f"an internal error, logged under the request id {request_id}")
+        )
 
     def _dispatched(self, prepared: Prepared) -> Envelope:
         prepared.record.attempt += 1

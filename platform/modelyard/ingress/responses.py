@@ -89,6 +89,7 @@ class StreamResponse(Response):
         self._operation = operation
         self._sending = asyncio.Lock()
         self._started = False
+        self._ended = False
         self._sent_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +103,9 @@ class StreamResponse(Response):
             ):
                 await self._relay(items)
         except RequestError as error:
-            ticker.cancel()
+            # Not in the middle of the status, or it would be lost and the error sent without one.
+            async with self._sending:
+                ticker.cancel()
             if not self._started:
                 response = error_response(error, self._prepared.record.request_id, self._operation)
                 await response(scope, receive, send)
@@ -142,9 +145,12 @@ class StreamResponse(Response):
 
     async def _write(self, data: bytes, *, more: bool) -> None:
         async with self._sending:
+            if self._ended:
+                return  # a keep-alive that waited while a slow client took the last item
             if not self._started:
                 self._started = True
                 await self._send(self._start())
+            self._ended = not more
             if data or not more:
                 self._sent_at = self._pipeline.now()
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})

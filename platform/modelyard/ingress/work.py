@@ -31,6 +31,7 @@ SMALL: Final[dict[Operation, type[BaseModel]]] = {
 }
 # Callers send these by habit; they choose nothing here and are no mistake.
 HARMLESS: Final = frozenset(("model", "user"))
+MAX_NAME_CHARACTERS: Final = 256
 
 Request = TypeVar("Request", bound=BaseModel)
 
@@ -53,6 +54,12 @@ def alias_of(body: Mapping[str, Any]) -> str:
     alias = body.get("model")
     if not isinstance(alias, str) or not alias:
         raise InvalidRequest("model is required: name one of GET /v1/models", param="model")
+    if len(alias) > MAX_NAME_CHARACTERS:
+        # It is echoed and logged: a prompt in the wrong field must not be.
+        raise InvalidRequest(
+            f"model is longer than {MAX_NAME_CHARACTERS} characters: name one of GET /v1/models",
+            param="model",
+        )
     return alias
 
 
@@ -68,7 +75,7 @@ def make_work(
 
 
 def _native(body: dict[str, Any], limits: RouteLimits, description: Description) -> Work:
-    request = _validate(GenerateRequest, body)
+    request = _validate(GenerateRequest, _without_nulls(body))
     cap = _within(request.max_output_tokens, limits, description, "max_output_tokens")
     return Work(request.model_dump(exclude_none=True), request.stream, cap_tokens=cap)
 
@@ -90,11 +97,15 @@ def _openai(
 
 def _small(operation: Operation, body: dict[str, Any]) -> Work:
     model = SMALL[operation]
-    given = {name: value for name, value in body.items() if value is not None}
+    given = _without_nulls(body)
     request = _validate(model, given)
     known = frozenset(model.model_fields) | HARMLESS
     ignored = tuple(sorted(name for name in given if name not in known))
     return Work(request.model_dump(mode="json", exclude_none=True), ignored=ignored)
+
+
+def _without_nulls(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _validate(model: type[Request], body: dict[str, Any]) -> Request:
@@ -126,10 +137,13 @@ def _within(cap: int, limits: RouteLimits, description: Description, param: str)
 def deadline_s(
     body: Mapping[str, Any], headers: Mapping[str, str], *, stream: bool
 ) -> float | None:
-    """The caller's own total deadline in seconds, or None. The strictest of what was said."""
+    """The caller's own total deadline in seconds, or None. The strictest of what was said.
+
+    body: of the work, so that `deadline_ms` is there on the native route only, and validated.
+    """
     said: list[float] = []
-    if isinstance(body.get("deadline_ms"), int):
-        said.append(body["deadline_ms"] / 1000)
+    if (deadline_ms := body.get("deadline_ms")) is not None:
+        said.append(deadline_ms / 1000)
     if (value := headers.get(DEADLINE_MS)) is not None:
         said.append(_positive(value, DEADLINE_MS) / 1000)
     if not stream and (value := headers.get(STAINLESS_READ_TIMEOUT)) is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import ValidationError
+
 from modelyard.config.table import Route, Table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded
 from modelyard.contract.operations import Operation, answers, routes_for
@@ -55,11 +57,7 @@ def _version(alias: str, caller: Caller, table: Table) -> tuple[str, Route]:
         return alias, _evaluated(alias, caller, table)
     route = table.routes.get(alias)
     if route is None:
-        raise NotFound(
-            f"there is no model {alias!r}: GET /v1/models lists yours",
-            param="model",
-            wire_code="model_not_found",
-        )
+        raise _unknown(alias)
     if not _entitled(alias, caller):
         raise Forbidden(
             f"the tenant {caller.claim.tenant} may not use {alias!r}",
@@ -76,8 +74,21 @@ def _evaluated(version: str, caller: Caller, table: Table) -> Route:
             param="model",
             reason="role",
         )
-    by_version = {route.stable: route for route in table.routes.values()}
-    return by_version.get(version, Route(stable=version))
+    for route in table.routes.values():
+        if route.stable == version:
+            return route
+    try:
+        return Route(stable=version)
+    except ValidationError:
+        raise _unknown(version) from None
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(
+        f"there is no model {name!r}: GET /v1/models lists yours",
+        param="model",
+        wire_code="model_not_found",
+    )
 
 
 def _entitled(alias: str, caller: Caller) -> bool:

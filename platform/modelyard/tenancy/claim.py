@@ -38,7 +38,8 @@ def sign(claim: Claim, secret: bytes) -> str:
 def verify(token: str, secret: bytes) -> Claim:
     """The claim in a token. Raises Unauthenticated for anything but a token that `sign` made."""
     payload, _, signature = token.partition(".")
-    if not hmac.compare_digest(_mac(payload.encode(), secret).encode(), signature.encode()):
+    # A lone surrogate cannot be encoded, and `sign` writes ASCII only.
+    if not token.isascii() or not hmac.compare_digest(_mac(payload.encode(), secret), signature):
         raise Unauthenticated(
             "the call carries no valid claim: models are reached through the ingress only"
         )

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from starlette.types import ASGIApp, Message
 
@@ -16,7 +16,8 @@ class Exchange:
     """One request and what has come back so far; `chunks` are the body messages that hold bytes.
 
     chunk_times_s: the loop's clock at each chunk. ended: the app closed the body. broken: what the
-    app raised, upon which a server logs it and drops the connection.
+    app raised, upon which a server logs it and drops the connection. violations: messages that came
+    out of order, kept because the app may hide the RuntimeError that each was answered with.
     """
 
     status: int | None = None
@@ -25,6 +26,7 @@ class Exchange:
     chunk_times_s: list[float] = field(default_factory=list)
     started_s: float | None = None
     ended: bool = False
+    violations: list[str] = field(default_factory=list)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -63,16 +65,20 @@ class Exchange:
         clock_s = asyncio.get_running_loop().time()
         if message["type"] == "http.response.start":
             if self.status is not None:
-                raise RuntimeError("the response was started twice")
+                self._refuse("the response was started twice")
             self.status, self.started_s = message["status"], clock_s
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
             return
         if self.status is None or self.ended:
-            raise RuntimeError("a body message outside a response")
+            self._refuse("a body message outside a response")
         if message.get("body"):
             self.chunks.append(message["body"])
             self.chunk_times_s.append(clock_s)
         self.ended = not message.get("more_body", False)
+
+    def _refuse(self, violation: str) -> NoReturn:
+        self.violations.append(violation)
+        raise RuntimeError(violation)
 
 
 def start(

@@ -94,8 +94,9 @@ class InMemoryIngress:
         *scripts: list[Step],
         now: Callable[[], float] = time.monotonic,
         table: Table | None = None,
+        transport: ScriptedTransport | None = None,
     ) -> None:
-        self.transport = ScriptedTransport(*scripts)
+        self.transport = transport or ScriptedTransport(*scripts)
         self.fleet = Fleet()
         self.fleet.update(post(version, kind) for version, kind in VERSIONS.values())
         self.records: list[RequestRecord] = []

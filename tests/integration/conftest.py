@@ -1,0 +1,125 @@
+"""A real platform for the integration tests: `modelyard up`, in a home and on ports of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.board import Board
+from cluster.local import LocalCluster
+from cluster.observe import ReplicaView, connected, read_apps
+from modelyard.config.demo import DEMO_KEY
+from modelyard.config.settings import Settings
+from modelyard.lifecycle.phases import Phase
+
+CONFIG = Path(__file__).parents[2] / "configs" / "local.serve.yaml"
+MODELYARD = Path(sys.executable).parent / "modelyard"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A running platform and how to reach it."""
+
+    url: str
+    home: Path
+    config: Path
+    port_offset: int
+    board: Board = field(default_factory=Board)
+
+    def client(self, key: str | None = DEMO_KEY, **options: Any) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60.0, **options)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the `modelyard` command in this platform's home."""
+        return subprocess.run(
+            [str(MODELYARD), *arguments],
+            env=os.environ | {"MODELYARD_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=400,
+        )
+
+    def replica(self, app: str) -> ReplicaView:
+        """The one ready replica of an app, as `modelyard status` would show it."""
+        [found] = [view for view in read_apps(self.board) if view.name == app]
+        ready = [replica for replica in found.replicas if replica.phase is Phase.READY]
+        assert len(ready) == 1, found
+        return ready[0]
+
+    def log_of(self, request_id: str) -> list[dict[str, Any]]:
+        """The request log's lines of a request."""
+        lines = [
+            json.loads(line)
+            for path in (self.home / "logs").glob("requests-*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        return [line for line in lines if line["request_id"] == request_id]
+
+
+WaitFor = Callable[[str, Callable[[], Any]], Any]
+
+
+@pytest.fixture(scope="session")
+def wait_for() -> WaitFor:
+    """Look until something true comes back; a bound of two minutes only ends a hung test."""
+
+    def wait(what: str, look: Callable[[], Any]) -> Any:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            if found := look():
+                return found
+            time.sleep(0.1)
+        pytest.fail(f"never saw {what}")
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def platform(starter_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """HAProxy mode: the configuration of the README but for the port."""
+    home = tmp_path_factory.mktemp("platform")
+    with started(home, starter_models, 200) as made:
+        running = LocalCluster(Settings(home, home / "secret")).running()
+        assert running is not None
+        # Joined once: a driver's start takes seconds of these two cores.
+        with connected(running):
+            yield made
+
+
+@pytest.fixture(scope="module")
+def plain_platform(
+    starter_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Platform]:
+    """The same with Ray's own Python proxy."""
+    home = tmp_path_factory.mktemp("plain")
+    with started(home, starter_models, 300, "--plain-proxy") as made:
+        yield made
+
+
+@contextmanager
+def started(home: Path, models: Path, offset: int, *options: str) -> Iterator[Platform]:
+    """A platform while the body runs."""
+    (home / "models").symlink_to(models)
+    port = 8000 + offset
+    config = home / "test.serve.yaml"
+    config.write_text(CONFIG.read_text().replace("port: 8000", f"port: {port}"))
+    made = Platform(f"http://127.0.0.1:{port}", home, config, offset)
+    done = made.run("up", "--config", str(config), "--port-offset", str(offset), *options)
+    try:
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield made
+    finally:
+        made.run("down")

@@ -1,0 +1,106 @@
+"""Models are reached through the ingress only: every port, and every handle, is tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cluster.local import run_of
+
+pytestmark = pytest.mark.integration
+
+# Text that only a model or the ingress could have written.
+TELLTALE = ("Paris", "embedding", "relevance_score", "support-assistant", "smollm2")
+PATHS = ("/", "/abc", "/v1/chat/completions", "/v1/embeddings", "/call", "/stream", "/-/routes")
+BODY = json.dumps(
+    {
+        "model": "support-assistant",
+        "messages": [{"role": "user", "content": "What is the capital of France?"}],
+        "input": "x",
+    }
+)
+
+
+def listening(platform: Any) -> dict[tuple[str, int], str]:
+    """Each address on which a process of this platform listens, with the process's name."""
+    found: dict[tuple[str, int], str] = {}
+    state = json.loads((platform.home / "run" / "local.json").read_text())
+    for process in run_of(state["run_id"], state["pid"]).processes():
+        try:
+            for connection in process.net_connections(kind="tcp"):
+                if connection.status == psutil.CONN_LISTEN:
+                    found[connection.laddr.ip, connection.laddr.port] = process.name()
+        except psutil.Error:
+            continue
+    return found
+
+
+def curl(address: tuple[str, int], path: str, *options: str) -> str:
+    host = "127.0.0.1" if address[0] in ("0.0.0.0", "::") else address[0]
+    host = f"[{host}]" if ":" in host else host
+    command = ["curl", "-s", "-m", "5", "-i", f"http://{host}:{address[1]}{path}", *options]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return done.stdout.decode(errors="replace")
+
+
+def test_no_port_of_any_ray_process_reaches_a_model(platform: Any) -> None:
+    ports = listening(platform)
+    assert len(ports) > 8, "the scan found too little to mean anything"
+    assert any(port == int(platform.url.rpartition(":")[2]) for _, port in ports)
+    post = ("-X", "POST", "-H", "Content-Type: application/json", "-d", BODY)
+    reached = [
+        (address, name, path, answer[:300])
+        for address, name in sorted(ports.items())
+        for path in PATHS
+        for answer in (curl(address, path), curl(address, path, *post))
+        if answer.startswith("HTTP/1.1 200") and any(word in answer for word in TELLTALE)
+    ]
+    assert reached == []
+
+
+def test_a_handle_without_a_claim_is_refused(platform: Any, tmp_path: Path) -> None:
+    """Another job of the cluster calls a shell directly: it gets a typed refusal, no answer."""
+    script = tmp_path / "stray.py"
+    script.write_text(STRAY)
+    port = 6389 + platform.port_offset
+    done = subprocess.run(
+        [sys.executable, str(script), f"127.0.0.1:{port}"],
+        env=os.environ | {"RAY_AUTH_MODE": "token"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["unauthenticated", "unauthenticated", "unauthenticated"]
+
+
+STRAY = """
+import sys
+import ray
+from ray import serve
+from modelyard.contract.envelope import Envelope, Failure
+from modelyard.tenancy.claim import Claim, sign
+
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+own = Claim("demo", "k", "paid", "eu", "interactive", ("invoke",), ("*",))
+
+def ask(app, deployment, claim, operation):
+    handle = serve.get_deployment_handle(deployment, app_name=app)
+    handle._init(_run_router_in_separate_loop=True)
+    envelope = Envelope(claim, app, operation, b"{}", False, 5000, "interactive", "r", "a", "m")
+    answer = handle.call.remote(envelope).result(timeout_s=30)
+    assert isinstance(answer, Failure), answer
+    print(answer.code)
+
+ask("smollm2-135m-instruct@1.0.0", "Generator", "", "chat")
+ask("smollm2-135m-instruct@1.0.0", "Generator", sign(own, b"x" * 32), "chat")
+ask("all-minilm-l6-v2@1.0.0", "Embedder", "not.a-claim", "embed")
+"""

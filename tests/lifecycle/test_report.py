@@ -1,0 +1,40 @@
+import pickle
+
+import pytest
+
+from modelyard.artifacts.manifest import File, Limits, Manifest
+from modelyard.contract.operations import Kind
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.report import Description
+from modelyard.testing.in_memory import post
+
+
+def manifest(output: int | None) -> Manifest:
+    return Manifest(
+        name="gen",
+        version="1.0.0",
+        kind=Kind.GENERATOR,
+        license="Apache-2.0",
+        source="here",
+        limits=Limits(max_context_tokens=2048, max_output_tokens=output),
+        files=(File(path="a", size_bytes=1, sha256="0" * 64),),
+    )
+
+
+@pytest.mark.parametrize("output", [None, 512])
+def test_a_description_says_what_the_manifest_says(output: int | None) -> None:
+    described = Description.of(manifest(output))
+    assert described == Description(
+        "gen@1.0.0", Kind.GENERATOR, manifest(output).digest(), 2048, output
+    )
+    assert described.fingerprint == f"gen@1.0.0+{manifest(output).digest()[:8]}"
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_only_the_phase_ready_is_ready(phase: Phase) -> None:
+    assert post("gen@1", phase=phase).report.ready is (phase is Phase.READY)
+
+
+def test_a_post_survives_pickling() -> None:
+    sent = post("gen@1")
+    assert pickle.loads(pickle.dumps(sent)) == sent

@@ -1,0 +1,73 @@
+import pytest
+
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.report import Post
+from modelyard.routing.fleet import ALIVE_S, DEFAULT_LOAD_S, Fleet, version_of
+from modelyard.testing.in_memory import post
+
+
+def fleet_of(*posts: Post) -> Fleet:
+    fleet = Fleet()
+    fleet.update(posts)
+    return fleet
+
+
+def test_a_ready_replica_makes_its_version_ready() -> None:
+    fleet = fleet_of(post("gen@1", load_s=7.5))
+    assert fleet.is_ready("gen@1")
+    assert fleet.cells("gen@1") == ("gen@1",)
+    assert fleet.load_s("gen@1") == 7.5
+
+
+def test_an_empty_fleet_knows_nothing() -> None:
+    fleet = Fleet()
+    assert not fleet.is_ready("gen@1")
+    assert fleet.describe("gen@1") is None
+    assert fleet.cells("gen@1") == ()
+    assert fleet.load_s("gen@1") == DEFAULT_LOAD_S
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.READY])
+def test_a_replica_in_any_other_phase_is_described_but_not_ready(phase: Phase) -> None:
+    fleet = fleet_of(post("gen@1", phase=phase))
+    assert not fleet.is_ready("gen@1")
+    assert fleet.describe("gen@1") is not None
+
+
+@pytest.mark.parametrize(("age_s", "ready"), [(0.0, True), (ALIVE_S - 0.1, True), (ALIVE_S, False)])
+def test_a_replica_that_stopped_posting_is_not_there(age_s: float, ready: bool) -> None:
+    assert fleet_of(post("gen@1", age_s=age_s)).is_ready("gen@1") is ready
+
+
+def test_each_reading_replaces_the_last_one_but_for_descriptions_and_load_times() -> None:
+    fleet = fleet_of(post("gen@1", load_s=3.0))
+    description = fleet.describe("gen@1")
+    fleet.update([])
+    assert not fleet.is_ready("gen@1")
+    assert fleet.cells("gen@1") == ()
+    assert fleet.describe("gen@1") == description
+    assert fleet.load_s("gen@1") == 3.0
+
+
+def test_a_version_is_all_its_cells_with_a_ready_replica_in_name_order() -> None:
+    fleet = fleet_of(
+        post("gen@1--b"),
+        post("gen@1"),
+        post("gen@1"),
+        post("gen@1--c", phase=Phase.LOADING),
+        post("gen@2"),
+    )
+    assert fleet.cells("gen@1") == ("gen@1", "gen@1--b")
+    assert fleet.cells("gen@2") == ("gen@2",)
+
+
+def test_one_stale_replica_of_two_leaves_the_version_ready() -> None:
+    assert fleet_of(post("gen@1", age_s=60), post("gen@1")).is_ready("gen@1")
+
+
+@pytest.mark.parametrize(
+    ("app", "version"),
+    [("gen@1.0.0", "gen@1.0.0"), ("gen@1.0.0--b", "gen@1.0.0"), ("gen-x@1-rc", "gen-x@1-rc")],
+)
+def test_a_cell_belongs_to_its_version(app: str, version: str) -> None:
+    assert version_of(app) == version
