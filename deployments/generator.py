@@ -68,7 +68,7 @@ class Generator(Shell):
             return await self._answer_native(envelope, meter)
         response = await self._submit(envelope)
         response.model = envelope.model_alias
-        data = response.model_dump_json(exclude_none=False).encode()
+        data = response.model_dump_json(exclude=vllm_requests.ENGINE_FIELDS).encode()
         return Item(data, meter.output_tokens, meter.usage())
 
     async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:

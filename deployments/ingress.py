@@ -56,6 +56,10 @@ class Ingress:
         except ConfigError as error:
             log.error("this table is refused, the last good one stays: %s", error)
 
+    def __del__(self) -> None:
+        """Serve calls this when the replica has drained: the last log lines reach the disk."""
+        self._log.close()
+
     async def _follow_board(self) -> None:
         board = Board()
         while True:

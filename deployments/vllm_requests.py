@@ -17,6 +17,23 @@ _CONTEXT_PARAMETERS: Final = frozenset({"input_tokens", "input_text"})
 _CONTEXT_TEXT: Final = "maximum context length"
 
 
+# Of an answer: the engine's own additions, which no caller of ours asked for.
+ENGINE_FIELDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(
+        (
+            "prompt_logprobs",
+            "prompt_token_ids",
+            "prompt_text",
+            "kv_transfer_params",
+            "ec_transfer_params",
+            "metrics",
+        ),
+        True,
+    ),
+    "choices": {"__all__": {"token_ids", "routed_experts", "prompt_token_ids", "prompt_logprobs"}},
+}
+
+
 def raw_request(envelope: Envelope) -> Any:
     """The starlette Request vLLM reads its id from: ours, never the caller's."""
     from starlette.requests import Request

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.config.settings import Settings
+
+# No deadline per example: on two shared cores it measures the neighbours.
+hypothesis.settings.register_profile("modelyard", deadline=None)
+hypothesis.settings.load_profile("modelyard")
 
 
 @pytest.fixture(scope="session")

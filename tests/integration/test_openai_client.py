@@ -96,7 +96,7 @@ def test_a_forced_tool_is_called_with_arguments_that_fit_its_schema(client: open
     }
     tool = {"type": "function", "function": {"name": "find_order", "parameters": parameters}}
     choice = {"type": "function", "function": {"name": "find_order"}}
-    answer = chat(client, tools=[tool], tool_choice=choice, max_tokens=60)
+    answer = chat(client, tools=[tool], tool_choice=choice, max_tokens=120)
     call = answer.choices[0].message.tool_calls[0].function
     assert call.name == "find_order"
     assert '"order_id"' in call.arguments

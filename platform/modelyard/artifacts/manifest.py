@@ -60,8 +60,8 @@ class Manifest(_Frozen):
     """
 
     schema_: Literal["modelyard/manifest/v1"] = Field(default=SCHEMA, alias="schema")
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
-    version: str = Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]*$")
+    name: str = Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$")
+    version: str = Field(pattern=r"^[0-9A-Za-z]+([._-][0-9A-Za-z]+)*$")
     kind: Kind
     license: str
     source: str

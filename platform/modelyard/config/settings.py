@@ -62,11 +62,17 @@ class Settings:
         return key
 
     def ensure_secret(self) -> None:
-        """Make the key if there is none; readable by its owner alone from the first byte."""
-        self.secret_file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(self.secret_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        except FileExistsError:
+        """Make the key if there is none. It appears whole, readable by its owner alone."""
+        if self.secret_file.exists():
             return
-        with os.fdopen(descriptor, "w") as file:
+        self.secret_file.parent.mkdir(parents=True, exist_ok=True)
+        aside = self.secret_file.with_name(f".{self.secret_file.name}-{secrets.token_hex(4)}")
+        with os.fdopen(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(secrets.token_hex(32))
+        try:
+            # A link, not a rename: of two that start at once, both must end up with one key.
+            os.link(aside, self.secret_file)
+        except FileExistsError:
+            pass
+        finally:
+            aside.unlink()

@@ -15,7 +15,10 @@ from modelyard.contract.errors import ConfigError
 SCHEMA: Final = "modelyard/table/v1"
 
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/-]{1,128}$")]
-VersionName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@[0-9A-Za-z][0-9A-Za-z._-]*$")]
+# No "--" in either part: it separates the cell in an app's name.
+VersionName = Annotated[
+    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*@[0-9A-Za-z]+([._-][0-9A-Za-z]+)*$")
+]
 TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 KeyId = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9.-]{1,64}$")

@@ -15,7 +15,6 @@ IGNORED_FIELDS: Final = "X-Ignored-Fields"
 DEADLINE_MS: Final = "X-Deadline-Ms"
 STAINLESS_READ_TIMEOUT: Final = "x-stainless-read-timeout"
 SHOULD_RETRY: Final = "x-should-retry"
-PLATFORM_HEADERS: Final = ("x-vllm-priority", "x-data-parallel-rank")
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")

@@ -64,7 +64,7 @@ def filter_fields(operation: Operation, body: Mapping[str, Any]) -> Fields:
     stream = passed.get("stream", False)
     if not isinstance(stream, bool):
         raise InvalidRequest("stream must be true or false", param="stream")
-    _bound_n(operation, passed)
+    _bound_n(passed)
     if operation is Operation.CHAT:
         _check_messages(passed.get("messages"))
     else:
@@ -100,7 +100,7 @@ def positive_int(value: Any, param: str) -> int:
     return value
 
 
-def _bound_n(operation: Operation, passed: Mapping[str, Any]) -> None:
+def _bound_n(passed: Mapping[str, Any]) -> None:
     if "n" in passed and positive_int(passed["n"], "n") > MAX_N:
         raise InvalidRequest(f"n must be at most {MAX_N}: send several requests", param="n")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
@@ -41,7 +43,10 @@ def add_routes(app: FastAPI, pipeline: Pipeline) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         pipeline.require_key(request.headers.get("authorization"), "admin")
-        page = get_swagger_ui_html(openapi_url="/openapi.json", title="modelyard")
+        # The description travels in the page, because a browser could not send the key for it:
+        # save the page with curl and open it.
+        inline = "data:application/json," + quote(json.dumps(document(app)))
+        page = get_swagger_ui_html(openapi_url=inline, title="modelyard")
         page.headers[REQUEST_ID] = request_id_of(request.headers)
         return page
 

@@ -88,6 +88,7 @@ class StreamResponse(Response):
         self._prepared = prepared
         self._operation = operation
         self._sending = asyncio.Lock()
+        self._begun = asyncio.Event()
         self._started = False
         self._ended = False
         self._sent_at = 0.0
@@ -134,8 +135,13 @@ class StreamResponse(Response):
     async def _keep_alive(self) -> None:
         """Send the status when the first item is slow, and a comment when the line is silent."""
         now, prepared = self._pipeline.now, self._prepared
-        await asyncio.sleep(prepared.deadlines.early_status_s - (now() - prepared.started))
-        await self._write(KEEP_ALIVE if not self._started else b"", more=True)
+        early_s = prepared.deadlines.early_status_s
+        if early_s < min(prepared.deadlines.first_token_s, prepared.deadlines.total_s):
+            await asyncio.sleep(early_s - (now() - prepared.started))
+            await self._write(b"" if self._started else KEEP_ALIVE, more=True)
+        # Otherwise a first item that is too late is a plain 504: with both deadlines at ten seconds
+        # it would be chance which of the two a caller sees.
+        await self._begun.wait()
         while True:
             silent_s = now() - self._sent_at
             if silent_s >= KEEP_ALIVE_S:
@@ -149,6 +155,7 @@ class StreamResponse(Response):
                 return  # a keep-alive that waited while a slow client took the last item
             if not self._started:
                 self._started = True
+                self._begun.set()
                 await self._send(self._start())
             self._ended = not more
             if data or not more:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import ValidationError
-
 from modelyard.config.table import Route, Table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded
 from modelyard.contract.operations import Operation, answers, routes_for
@@ -36,7 +34,7 @@ def resolve(alias: str, operation: Operation, caller: Caller, table: Table, flee
     Raises NotFound (no such alias), Forbidden (not entitled), InvalidRequest (wrong kind of model)
     and Overloaded (no replica is ready; Retry-After is the measured load time).
     """
-    version, route = _version(alias, caller, table)
+    version, route = _version(alias, caller, table, fleet)
     description = fleet.describe(version)
     if description is not None and not answers(description.kind, operation):
         raise InvalidRequest(
@@ -51,36 +49,32 @@ def resolve(alias: str, operation: Operation, caller: Caller, table: Table, flee
     return Target(alias, version, STABLE, "", route, description, fleet.cells(version))
 
 
-def _version(alias: str, caller: Caller, table: Table) -> tuple[str, Route]:
+def _version(alias: str, caller: Caller, table: Table, fleet: Fleet) -> tuple[str, Route]:
     """The version behind an alias, or the very version that an evaluator names."""
     if "@" in alias:
-        return alias, _evaluated(alias, caller, table)
+        return alias, _evaluated(alias, caller, table, fleet)
     route = table.routes.get(alias)
     if route is None:
         raise _unknown(alias)
     if not _entitled(alias, caller):
-        raise Forbidden(
-            f"the tenant {caller.claim.tenant} may not use {alias!r}",
-            param="model",
-            reason="entitlement",
-        )
+        raise _not_entitled(alias, caller)
     return route.stable, route
 
 
-def _evaluated(version: str, caller: Caller, table: Table) -> Route:
+def _evaluated(version: str, caller: Caller, table: Table, fleet: Fleet) -> Route:
+    """The route of a version named outright: an alias's own, or the defaults for one without."""
     if "evaluate" not in caller.roles:
         raise Forbidden(
             "only a key with the role evaluate may name a version: use the alias",
             param="model",
             reason="role",
         )
-    for route in table.routes.values():
-        if route.stable == version:
-            return route
-    try:
-        return Route(stable=version)
-    except ValidationError:
-        raise _unknown(version) from None
+    aliases = [alias for alias, route in table.routes.items() if route.stable == version]
+    if not aliases and fleet.describe(version) is None:
+        raise _unknown(version)
+    if aliases and not any(_entitled(alias, caller) for alias in aliases):
+        raise _not_entitled(version, caller)
+    return table.routes[aliases[0]] if aliases else Route(stable=version)
 
 
 def _unknown(name: str) -> NotFound:
@@ -88,6 +82,14 @@ def _unknown(name: str) -> NotFound:
         f"there is no model {name!r}: GET /v1/models lists yours",
         param="model",
         wire_code="model_not_found",
+    )
+
+
+def _not_entitled(name: str, caller: Caller) -> Forbidden:
+    return Forbidden(
+        f"the tenant {caller.claim.tenant} may not use {name!r}",
+        param="model",
+        reason="entitlement",
     )
 
 

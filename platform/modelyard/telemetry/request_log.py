@@ -66,13 +66,17 @@ class RequestLog:
         self._listener = logging.handlers.QueueListener(lines, handler)
         self._listener.start()
         self._queue = lines
+        self._closed = False
 
     def write(self, record: RequestRecord) -> None:
         line = record.line()
         self._queue.put(logging.LogRecord("requests", logging.INFO, "", 0, line, None, None))
 
     def close(self) -> None:
-        """Write what is queued and stop."""
+        """Write what is queued and stop. Closing twice is harmless."""
+        if self._closed:
+            return
+        self._closed = True
         self._listener.stop()
         for handler in self._listener.handlers:
             handler.close()
