@@ -18,9 +18,10 @@ from cluster.local import run_of
 
 pytestmark = pytest.mark.integration
 
-# Text that only a model or the ingress could have written.
+# Text that only a model or the ingress could have written. (Serve itself answers /-/routes on each
+# replica's port with the app's name; it reaches nothing.)
 TELLTALE = ("Paris", "embedding", "relevance_score", "support-assistant", "smollm2")
-PATHS = ("/", "/abc", "/v1/chat/completions", "/v1/embeddings", "/call", "/stream", "/-/routes")
+PATHS = ("/", "/abc", "/v1/chat/completions", "/v1/embeddings", "/call", "/stream")
 BODY = json.dumps(
     {
         "model": "support-assistant",
@@ -98,15 +99,20 @@ from modelyard.tenancy.claim import Claim, sign
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
 own = Claim("demo", "k", "paid", "eu", "interactive", ("invoke",), ("*",))
 
-def ask(app, deployment, claim, operation):
+def door(app, deployment):
     handle = serve.get_deployment_handle(deployment, app_name=app)
-    handle._init(_run_router_in_separate_loop=True)
+    handle._init(_run_router_in_separate_loop=True)  # a plain script has no loop of its own
+    return handle
+
+def ask(handle, app, claim, operation):
     envelope = Envelope(claim, app, operation, b"{}", False, 5000, "interactive", "r", "a", "m")
     answer = handle.call.remote(envelope).result(timeout_s=30)
     assert isinstance(answer, Failure), answer
     print(answer.code)
 
-ask("smollm2-135m-instruct@1.0.0", "Generator", "", "chat")
-ask("smollm2-135m-instruct@1.0.0", "Generator", sign(own, b"x" * 32), "chat")
-ask("all-minilm-l6-v2@1.0.0", "Embedder", "not.a-claim", "embed")
+GENERATOR, EMBEDDER = "smollm2-135m-instruct@1.0.0", "all-minilm-l6-v2@1.0.0"
+generator = door(GENERATOR, "Generator")
+ask(generator, GENERATOR, "", "chat")
+ask(generator, GENERATOR, sign(own, b"x" * 32), "chat")
+ask(door(EMBEDDER, "Embedder"), EMBEDDER, "not.a-claim", "embed")
 """

@@ -1,4 +1,5 @@
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -122,8 +123,16 @@ def test_an_evaluator_gets_the_limits_of_the_route_that_serves_the_version() -> 
         "chat": {"stable": "gen@1.0.0", "limits": {"max_output_tokens": 300}}
     }
     table = parse_table(table_record(routes=routes))
-    target = resolve("gen@1.0.0", Operation.CHAT, EVALUATOR, table, ready_fleet())
+    entitled = replace(EVALUATOR, claim=replace(EVALUATOR.claim, models=("chat",)))
+    target = resolve("gen@1.0.0", Operation.CHAT, entitled, table, ready_fleet())
     assert target.route.limits.max_output_tokens == 300
+
+
+def test_naming_a_version_is_no_way_around_the_entitlement_to_its_alias() -> None:
+    outside = replace(EVALUATOR, claim=replace(EVALUATOR.claim, models=()))
+    with pytest.raises(Forbidden) as caught:
+        resolve("gen@1.0.0", Operation.CHAT, outside, TABLE, ready_fleet())
+    assert caught.value.reason == "entitlement"
 
 
 @pytest.mark.parametrize("caller", [ALPHA, BETA])
