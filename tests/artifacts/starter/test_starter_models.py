@@ -91,7 +91,6 @@ def test_the_generator_knows_the_capital_of_france(tmp_path: Path) -> None:
 def test_the_generator_has_the_weights_that_transformers_reads_from_the_same_file(
     tmp_path: Path,
 ) -> None:
-    pytest.importorskip("accelerate")
     import torch
     from safetensors.torch import load_file
     from transformers import AutoModelForCausalLM, GgufConfig
