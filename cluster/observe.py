@@ -42,11 +42,12 @@ class ReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class AppView:
-    """An app: Serve's status and message, and its replicas that post."""
+    """An app: Serve's status, message and counts by state, and its replicas that post."""
 
     name: str
     status: str
     message: str
+    states: dict[str, int]
     replicas: tuple[ReplicaView, ...]
 
 
@@ -92,7 +93,11 @@ def read_apps(board: Board) -> list[AppView]:
 def _app(name: str, app: Any, replicas: list[ReplicaView]) -> AppView:
     shown = tuple(sorted((r for r in replicas if not r.gone), key=lambda r: r.replica))
     messages = [app.message, *(d.message for d in app.deployments.values())]
-    return AppView(name, str(app.status.value), next((m for m in messages if m), ""), shown)
+    states: dict[str, int] = {}
+    for deployment in app.deployments.values():
+        for state, count in deployment.replica_states.items():
+            states[str(state.value)] = states.get(str(state.value), 0) + count
+    return AppView(name, str(app.status.value), next((m for m in messages if m), ""), states, shown)
 
 
 def _view(report: ReplicaReport, age_s: float) -> ReplicaView:

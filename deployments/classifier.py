@@ -6,7 +6,7 @@ from typing import Any
 from ray import serve
 from ray.serve import Application
 
-from deployments.shell import ROUTER
+from deployments.shell import MAX_QUEUED_REQUESTS, ROUTER
 from deployments.small import Small, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
@@ -66,6 +66,7 @@ class Classifier(Small):
 deployment = serve.deployment(
     name="Classifier",
     max_ongoing_requests=64,
+    max_queued_requests=MAX_QUEUED_REQUESTS,
     graceful_shutdown_timeout_s=90,
     health_check_period_s=2,
     health_check_timeout_s=10,

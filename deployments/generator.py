@@ -1,6 +1,7 @@
 """Generator: a vLLM engine behind the shell. A stream of items for every operation."""
 
 import asyncio
+import importlib
 import json
 import logging
 import os
@@ -12,7 +13,7 @@ from ray import serve
 from ray.serve import Application
 
 from deployments import vllm_engine, vllm_requests
-from deployments.shell import ROUTER, Shell
+from deployments.shell import MAX_QUEUED_REQUESTS, ROUTER, Shell
 from modelyard.config.model_args import GeneratorArgs
 from modelyard.contract import native
 from modelyard.contract.envelope import Answer, Envelope, Item
@@ -42,9 +43,8 @@ class Generator(Shell):
 
     async def load(self) -> None:
         vllm_engine.set_environment()
-        await asyncio.to_thread(
-            __import__, "vllm.v1.engine.async_llm"
-        )  # seconds: keep the loop free
+        # Seconds of imports on a thread: the loop is Serve's own, and would miss its deadlines.
+        await asyncio.to_thread(importlib.import_module, "vllm.v1.engine.async_llm")
         self._engine, self._state = await vllm_engine.start_engine(
             self.folder, self.manifest, self._args.engine, self.description
         )
@@ -160,6 +160,7 @@ class Generator(Shell):
                 raise mapped from error
             raise
         if (error_object := getattr(result, "error", None)) is not None:
+            _raise_if_cancelled()
             self._die_if_engine_is_dead()
             raise vllm_requests.from_error_object(error_object.model_dump())
         return result
@@ -177,10 +178,18 @@ class Generator(Shell):
         os._exit(1)
 
 
+def _raise_if_cancelled() -> None:
+    """vLLM swallows the cancellation of a unary call and answers an error object in its place."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 # Called and not used as a decorator: type checkers do not see what a class decorator makes.
 deployment = serve.deployment(
     name="Generator",
     max_ongoing_requests=40,
+    max_queued_requests=MAX_QUEUED_REQUESTS,
     graceful_shutdown_timeout_s=90,
     health_check_period_s=2,
     health_check_timeout_s=10,

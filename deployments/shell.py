@@ -43,6 +43,9 @@ POST_PERIOD_S = 1.0
 ROUTER = RequestRouterConfig.model_validate(
     {"initial_backoff_s": 0.01, "backoff_multiplier": 2, "max_backoff_s": 0.04}
 )
+# A backstop for each caller's handle, well above any burst it should admit: Serve counts requests
+# that are merely being assigned, and refuses early. What waits longer than its deadline is a 504.
+MAX_QUEUED_REQUESTS = 400
 _VERIFIED_CLAIMS_MAX = 4096
 
 

@@ -9,7 +9,7 @@ from modelyard.lifecycle.phases import Phase
 
 def view(phase: Phase, total_s: float, replica: str = "r1", app: str = "gen@1.0.0") -> AppView:
     one = ReplicaView(replica, phase, total_s, total_s, 0, 1, 0.1, None)
-    return AppView(app, "DEPLOYING", "", (one,))
+    return AppView(app, "DEPLOYING", "", {}, (one,))
 
 
 def shown(*readings: list[AppView], terminal: bool = False) -> list[str]:
@@ -34,7 +34,9 @@ def test_a_log_gets_one_line_per_change_of_phase() -> None:
 
 
 def test_an_app_without_replicas_shows_serves_status() -> None:
-    assert shown([AppView("gen@1.0.0", "DEPLOYING", "", ())]) == [f"  {'gen@1.0.0':<36} DEPLOYING"]
+    assert shown([AppView("gen@1.0.0", "DEPLOYING", "", {}, ())]) == [
+        f"  {'gen@1.0.0':<36} DEPLOYING"
+    ]
 
 
 def test_each_replica_has_its_own_line() -> None:

@@ -48,7 +48,8 @@ def _lines(apps: list[AppView]) -> list[str]:
             )
             head = " " * len(head)
         if not view.replicas:
-            lines.append(head.rstrip())
+            counts = ", ".join(f"{count} {state}" for state, count in view.states.items())
+            lines.append(f"{head} {counts}".rstrip())
         if view.message and view.status != "RUNNING":
             lines.append(f"  {view.message.strip().splitlines()[-1]}")
     return lines
