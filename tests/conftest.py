@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +10,10 @@ import pytest
 
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.config.settings import Settings
+
+# Ray reads it when it is first imported, by whichever test comes first, and the integration tests
+# join a cluster that asks for the token.
+os.environ["RAY_AUTH_MODE"] = "token"
 
 # No deadline per example: on two shared cores it measures the neighbours.
 hypothesis.settings.register_profile("modelyard", deadline=None)

@@ -38,7 +38,9 @@ class Platform:
     board: Board = field(default_factory=Board)
 
     def client(self, key: str | None = DEMO_KEY, **options: Any) -> httpx.Client:
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = options.pop("headers", {})
+        if key:
+            headers = headers | {"Authorization": f"Bearer {key}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60.0, **options)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -89,33 +88,3 @@ def start_elsewhere(
         check=False,
         timeout=120,
     )
-
-
-def test_a_killed_generator_is_replaced_and_answers_again(platform: Any, wait_for: Any) -> None:
-    """Last in this file: it takes the generator away for as long as a start takes."""
-    victim = platform.replica(GENERATOR)
-    os.kill(victim.pid, signal.SIGKILL)
-    body = {
-        "model": "support-assistant",
-        "messages": [{"role": "user", "content": "What is the capital of France?"}],
-        "temperature": 0,
-    }
-    with platform.client() as client:
-        # The others serve on, and what asks for the generator meanwhile gets a typed error.
-        embed = client.post("/v1/embeddings", json={"model": "support-embed", "input": "x"})
-        assert embed.status_code == 200
-
-        def answered() -> Any:
-            answer = client.post("/v1/chat/completions", json=body)
-            if answer.status_code != 200:
-                assert answer.json()["error"]["modelyard_code"] in (
-                    "overloaded",
-                    "replica_failed",
-                    "deadline_exceeded",
-                )
-                return None
-            return answer.json()
-
-        answer = wait_for("an answer of the new replica", answered)
-    assert "Paris" in answer["choices"][0]["message"]["content"]
-    assert platform.replica(GENERATOR).pid != victim.pid
