@@ -83,7 +83,7 @@ class LocalCluster:
         """
         self.stop()  # a head that died may leave children, and their ports stay busy
         self._require_room()
-        require_free({"http": http_port} | ports.named())
+        require_free({"http": http_port} | ports.fixed())
         self._settings.ensure_secret()
         _ensure_ray_token()
         run_id = secrets.token_hex(4)

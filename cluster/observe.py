@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,11 +94,11 @@ def read_apps(board: Board) -> list[AppView]:
 def _app(name: str, app: Any, replicas: list[ReplicaView]) -> AppView:
     shown = tuple(sorted((r for r in replicas if not r.gone), key=lambda r: r.replica))
     messages = [app.message, *(d.message for d in app.deployments.values())]
-    states: dict[str, int] = {}
+    states: Counter[str] = Counter()
     for deployment in app.deployments.values():
-        for state, count in deployment.replica_states.items():
-            states[str(state.value)] = states.get(str(state.value), 0) + count
-    return AppView(name, str(app.status.value), next((m for m in messages if m), ""), states, shown)
+        states.update({str(state): count for state, count in deployment.replica_states.items()})
+    message = next((m for m in messages if m), "")
+    return AppView(name, str(app.status.value), message, dict(states), shown)
 
 
 def _view(report: ReplicaReport, age_s: float) -> ReplicaView:

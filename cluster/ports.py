@@ -27,8 +27,10 @@ class LocalPorts:
         """The same ports, each moved by `offset`: a second platform beside the first."""
         return LocalPorts(**{f.name: getattr(self, f.name) + offset for f in fields(self)})
 
-    def named(self) -> dict[str, int]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+    def fixed(self) -> dict[str, int]:
+        """Those that must be free. Serve passes over a busy one of the direct ingress's hundred."""
+        names = (f.name for f in fields(self) if f.name != "direct_ingress")
+        return {name: getattr(self, name) for name in names}
 
 
 def require_free(ports: dict[str, int]) -> None:
@@ -56,11 +58,11 @@ def _holder(port: int) -> str:
     try:
         connections = psutil.net_connections(kind="inet")
     except psutil.AccessDenied:
-        return "held by a process of another user"
+        return "its holder cannot be seen, so it is another user's"
     for connection in connections:
         if connection.laddr and connection.laddr.port == port and connection.pid:
             return _describe(connection.pid)
-    return "held by a process of another user"
+    return "its holder cannot be seen, so it is another user's"
 
 
 def _describe(pid: int) -> str:

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from ray import serve
 from ray.serve import Application
 
-from deployments.shell import MAX_QUEUED_REQUESTS, ROUTER
-from deployments.small import Small, parse
+from deployments.small import Small, as_deployment, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
@@ -88,16 +86,7 @@ class Reranker(Small):
         return self._ranker.tokenize(texts)
 
 
-# Called and not used as a decorator: type checkers do not see what a class decorator makes.
-deployment = serve.deployment(
-    name="Reranker",
-    max_ongoing_requests=64,
-    max_queued_requests=MAX_QUEUED_REQUESTS,
-    graceful_shutdown_timeout_s=90,
-    health_check_period_s=2,
-    health_check_timeout_s=10,
-    request_router_config=ROUTER,
-)(Reranker)
+deployment = as_deployment(Reranker)
 
 
 def app(args: SmallModelArgs) -> Application:

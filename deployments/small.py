@@ -11,8 +11,10 @@ from typing import Any, Final, TypeVar
 
 import ray
 from pydantic import BaseModel, ValidationError
+from ray import serve
+from ray.serve import Deployment
 
-from deployments.shell import Shell
+from deployments.shell import MAX_QUEUED_REQUESTS, ROUTER, Shell
 from modelyard.batching.batcher import Batcher
 from modelyard.config.table import describe
 from modelyard.config.tunables import BatchTunables
@@ -98,6 +100,22 @@ class Small(Shell):
 
         torch.set_num_threads(cpus)
         self.open()
+
+
+def as_deployment(model: type[Small]) -> Deployment:
+    """The Serve deployment of a small model, named after its class.
+
+    A function and not a decorator: type checkers do not see what a class decorator makes.
+    """
+    return serve.deployment(
+        name=model.__name__,
+        max_ongoing_requests=64,
+        max_queued_requests=MAX_QUEUED_REQUESTS,
+        graceful_shutdown_timeout_s=90,
+        health_check_period_s=2,
+        health_check_timeout_s=10,
+        request_router_config=ROUTER,
+    )(model)
 
 
 def assigned_cpus() -> int:

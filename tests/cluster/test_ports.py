@@ -17,13 +17,13 @@ def busy_port() -> Iterator[int]:
 
 
 def test_no_port_lies_in_rays_worker_range_or_is_used_twice() -> None:
-    ports = LocalPorts().named().values()
+    ports = LocalPorts().fixed().values()
     assert len(set(ports)) == len(ports)
     assert not set(ports) & set(range(10002, 20000))
 
 
 def test_shifted_ports_all_move_by_the_same() -> None:
-    before, after = LocalPorts().named(), LocalPorts().shifted(100).named()
+    before, after = LocalPorts().fixed(), LocalPorts().shifted(100).fixed()
     assert {name: port - before[name] for name, port in after.items()} == dict.fromkeys(before, 100)
     assert LocalPorts().shifted(0) == LocalPorts()
 

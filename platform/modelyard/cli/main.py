@@ -15,7 +15,12 @@ from modelyard.cli.status import status
 from modelyard.cli.up import up
 from modelyard.contract.errors import ModelyardError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
 app.command()(up)
 app.command()(down)
 app.command()(status)

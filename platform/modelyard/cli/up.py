@@ -28,7 +28,7 @@ from modelyard.cli.questions import QUESTIONS
 from modelyard.config.demo import DEMO_KEY, DEMO_KEY_HASHES
 from modelyard.config.settings import Settings
 from modelyard.config.target import Deployment, read_target
-from modelyard.contract.errors import ConfigError, ModelyardError
+from modelyard.contract.errors import ConfigError
 from modelyard.lifecycle.phases import Phase
 
 READY_WITHIN_S: Final = 300.0
@@ -65,7 +65,7 @@ def up(
             )
         try:
             _bring_up(cluster, running, config, deployment)
-        except (ModelyardError, KeyboardInterrupt):
+        except BaseException:
             typer.echo("stopping what was started", err=True)
             cluster.stop(keep_logs=True)
             raise

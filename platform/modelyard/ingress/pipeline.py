@@ -11,8 +11,8 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -152,23 +152,18 @@ class Pipeline:
 
     async def call(self, prepared: Prepared) -> Item:
         """A unary answer. Raises RequestError. Settles on every way out."""
-        try:
-            async with asyncio.timeout(self._left_s(prepared)):
-                answer = await self._transport.call(self._app(prepared), self._dispatched(prepared))
+        with self._settling(prepared):
+            try:
+                async with asyncio.timeout(self._left_s(prepared)):
+                    app, envelope = self._app(prepared), self._dispatched(prepared)
+                    answer = await self._transport.call(app, envelope)
+            except TimeoutError as error:
+                raise _late("total", prepared.deadlines) from error
             item = self._take(prepared, answer)
             if item.final is None:
                 raise ReplicaFailed("the replica ended its answer early", reason="incomplete")
-        except TimeoutError as error:
-            raise self.fail(prepared, _late("total", prepared.deadlines)) from error
-        except RequestError as error:
-            raise self.fail(prepared, error) from None
-        except Exception as error:
-            raise self._bug(prepared) from error
-        except BaseException:
-            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
-            raise
-        self.settle(prepared, 200, "ok")
-        return item
+            self.settle(prepared, 200, "ok")
+            return item
 
     async def stream(self, prepared: Prepared) -> AsyncGenerator[Item]:
         """The items of a streamed answer; the last one carries `final`. Raises RequestError.
@@ -177,7 +172,7 @@ class Pipeline:
         replica's work. The first item is awaited like every other: the carrier decides when it has
         waited long enough to send its status.
         """
-        try:
+        with self._settling(prepared):
             envelope = self._dispatched(prepared)
             async with aclosing(self._transport.stream(self._app(prepared), envelope)) as answers:
                 while True:
@@ -188,8 +183,15 @@ class Pipeline:
                     yield item
                     if item.final is not None:
                         return
+
+    @contextmanager
+    def _settling(self, prepared: Prepared) -> Iterator[None]:
+        """Whatever leaves the body closes the books, and is a RequestError or a cancellation."""
+        try:
+            yield
         except RequestError as error:
-            raise self.fail(prepared, error) from None
+            self.settle(prepared, error.status, error.code, error.reason)
+            raise
         except Exception as error:
             raise self._bug(prepared) from error
         except BaseException:
@@ -217,10 +219,6 @@ class Pipeline:
             raise ReplicaFailed(
                 "the replica ended its answer early", reason="incomplete"
             ) from error
-
-    def fail(self, prepared: Prepared, error: RequestError) -> RequestError:
-        self.settle(prepared, error.status, error.code, error.reason)
-        return error
 
     def settle(self, prepared: Prepared, status: int, code: str, reason: str = "") -> None:
         """Close the books on a request, once, whatever way it ended."""
@@ -256,9 +254,8 @@ class Pipeline:
         """For an exception nobody foresaw: logged here, and nothing of it leaks."""
         request_id = prepared.record.request_id
         log.exception("request %s failed", request_id)
-        return self.fail(
-            prepared, Internal(f"an internal error, logged under the request id {request_id}")
-        )
+        self.settle(prepared, 500, "internal")
+        return Internal(f"an internal error, logged under the request id {request_id}")
 
     def _dispatched(self, prepared: Prepared) -> Envelope:
         prepared.record.attempt += 1
