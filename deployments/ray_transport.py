@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Any
 
 from ray import serve
 from ray.exceptions import RayActorError
@@ -16,25 +16,18 @@ from ray.serve.exceptions import (
 
 from modelyard.contract.envelope import Answer, Envelope
 from modelyard.contract.errors import Overloaded, ReplicaFailed, RequestError
-from modelyard.contract.operations import Kind, Operation, answers
-
-DEPLOYMENT_OF: Final = {
-    Kind.GENERATOR: "Generator",
-    Kind.EMBEDDER: "Embedder",
-    Kind.CLASSIFIER: "Classifier",
-    Kind.RERANKER: "Reranker",
-}
+from modelyard.routing.pool import Cell
 
 
 class RayTransport:
-    """One handle per app, made at first use and kept: a handle is a router with its own state."""
+    """One handle per cell, made at first use and kept: a handle is a router with its own state."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Any] = {}
-        self._streams: dict[str, Any] = {}
+        self._calls: dict[Cell, Any] = {}
+        self._streams: dict[Cell, Any] = {}
 
-    async def call(self, app: str, envelope: Envelope) -> Answer:
-        response = self._handle(app, envelope, stream=False).remote(envelope)
+    async def call(self, cell: Cell, envelope: Envelope) -> Answer:
+        response = self._handle(cell, stream=False).remote(envelope)
         try:
             return await response  # type: ignore[no-any-return]
         except (RayActorError, RayServeException) as error:
@@ -44,8 +37,8 @@ class RayTransport:
             # once it is done.
             response.cancel()
 
-    async def stream(self, app: str, envelope: Envelope) -> AsyncGenerator[Answer]:
-        items = self._handle(app, envelope, stream=True).remote(envelope)
+    async def stream(self, cell: Cell, envelope: Envelope) -> AsyncGenerator[Answer]:
+        items = self._handle(cell, stream=True).remote(envelope)
         try:
             async for item in items:
                 yield item
@@ -54,13 +47,12 @@ class RayTransport:
         finally:
             items.cancel()
 
-    def _handle(self, app: str, envelope: Envelope, *, stream: bool) -> Any:
+    def _handle(self, cell: Cell, *, stream: bool) -> Any:
         handles = self._streams if stream else self._calls
-        handle = handles.get(app)
+        handle = handles.get(cell)
         if handle is None:
-            kind = next(k for k in Kind if answers(k, Operation(envelope.operation)))
-            base = serve.get_deployment_handle(DEPLOYMENT_OF[kind], app_name=app)
-            handle = handles[app] = base.options(
+            base = serve.get_deployment_handle(cell.deployment, app_name=cell.app)
+            handle = handles[cell] = base.options(
                 stream=stream, method_name="stream" if stream else "call"
             )
         return handle

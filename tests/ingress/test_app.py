@@ -61,7 +61,7 @@ async def test_each_route_answers_with_the_models_bytes_and_our_headers(
     assert (response.status_code, response.content) == (200, unary.data)
     headers = dict(response.headers)
     assert headers.pop("content-length") == str(len(unary.data))
-    version = ingress.transport.calls[0].app
+    version = ingress.transport.calls[0].cell.app
     assert headers == {
         "content-type": "application/json",
         "cache-control": "no-store",

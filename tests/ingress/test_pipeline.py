@@ -79,7 +79,7 @@ async def test_the_envelope_holds_what_a_shell_needs_and_no_key(
     await ingress.pipeline.call(prepared)
     (call,) = ingress.transport.calls
     sent = call.envelope
-    assert call.app == "gen@1.0.0"
+    assert call.cell.app == "gen@1.0.0"
     assert verify(sent.claim, SECRET).tenant == "alpha"
     assert (sent.version, sent.operation, sent.model_alias) == ("gen@1.0.0", "chat", "chat")
     assert (sent.request_id, sent.traceparent, sent.attempt) == ("r-1", TRACE, 1)
@@ -97,7 +97,7 @@ async def test_the_answers_id_is_verifiable_by_its_tenant(prepare: Prepare, unar
     ingress = InMemoryIngress([unary])
     prepared = prepare(ingress.pipeline)
     answer_id = prepared.envelope.answer_id
-    assert ingress.pipeline.fleet.is_ready(read(answer_id, "alpha", SECRET).version)
+    assert ingress.pipeline.fleet.pool(read(answer_id, "alpha", SECRET).version).is_ready
     with pytest.raises(InvalidRequest):
         read(answer_id, "beta", SECRET)
     assert prepared.record.answer_id == answer_id
@@ -239,7 +239,7 @@ async def test_an_evaluator_may_ask_for_a_version(prepare: Prepare, unary: Item)
     ingress = InMemoryIngress([unary])
     ingress.fleet.update([post("gen@2.0.0")])
     await ingress.pipeline.call(prepare(ingress.pipeline, key=EVALUATOR_KEY, model="gen@2.0.0"))
-    assert ingress.transport.calls[0].app == "gen@2.0.0"
+    assert ingress.transport.calls[0].cell.app == "gen@2.0.0"
 
 
 def test_without_a_table_every_caller_is_told_to_come_back(prepare: Prepare) -> None:

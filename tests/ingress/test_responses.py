@@ -11,6 +11,7 @@ from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import ReplicaFailed
 from modelyard.contract.operations import Operation
 from modelyard.ingress.responses import DONE, KEEP_ALIVE, KEEP_ALIVE_S, StreamBroken
+from modelyard.routing.pool import Cell
 from modelyard.testing.asgi_client import Exchange, start
 from modelyard.testing.in_memory import ALPHA_KEY, InMemoryIngress, bearer, table_record
 from modelyard.testing.scripted_transport import End, ScriptedTransport, Sleep, Step
@@ -296,8 +297,8 @@ def test_a_slow_client_gets_nothing_after_the_end(
 class SlowToClose(ScriptedTransport):
     """A transport that has something to wait for when its stream is closed."""
 
-    async def stream(self, app: str, envelope: Envelope) -> AsyncGenerator[Answer]:
-        async with aclosing(super().stream(app, envelope)) as answers:
+    async def stream(self, cell: Cell, envelope: Envelope) -> AsyncGenerator[Answer]:
+        async with aclosing(super().stream(cell, envelope)) as answers:
             try:
                 async for answer in answers:
                     yield answer

@@ -14,37 +14,37 @@ def fleet_of(*posts: Post) -> Fleet:
 
 def test_a_ready_replica_makes_its_version_ready() -> None:
     fleet = fleet_of(post("gen@1", load_s=7.5))
-    assert fleet.is_ready("gen@1")
-    assert fleet.cells("gen@1") == ("gen@1",)
+    assert fleet.pool("gen@1").is_ready
+    assert tuple(cell.app for cell in fleet.pool("gen@1").cells) == ("gen@1",)
     assert fleet.load_s("gen@1") == 7.5
 
 
 def test_an_empty_fleet_knows_nothing() -> None:
     fleet = Fleet()
-    assert not fleet.is_ready("gen@1")
+    assert not fleet.pool("gen@1").is_ready
     assert fleet.describe("gen@1") is None
-    assert fleet.cells("gen@1") == ()
+    assert not fleet.pool("gen@1").cells
     assert fleet.load_s("gen@1") == DEFAULT_LOAD_S
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.READY])
 def test_a_replica_in_any_other_phase_is_described_but_not_ready(phase: Phase) -> None:
     fleet = fleet_of(post("gen@1", phase=phase))
-    assert not fleet.is_ready("gen@1")
+    assert not fleet.pool("gen@1").is_ready
     assert fleet.describe("gen@1") is not None
 
 
 @pytest.mark.parametrize(("age_s", "ready"), [(0.0, True), (ALIVE_S - 0.1, True), (ALIVE_S, False)])
 def test_a_replica_that_stopped_posting_is_not_there(age_s: float, ready: bool) -> None:
-    assert fleet_of(post("gen@1", age_s=age_s)).is_ready("gen@1") is ready
+    assert fleet_of(post("gen@1", age_s=age_s)).pool("gen@1").is_ready is ready
 
 
 def test_each_reading_replaces_the_last_one_but_for_descriptions_and_load_times() -> None:
     fleet = fleet_of(post("gen@1", load_s=3.0))
     description = fleet.describe("gen@1")
     fleet.update([])
-    assert not fleet.is_ready("gen@1")
-    assert fleet.cells("gen@1") == ()
+    assert not fleet.pool("gen@1").is_ready
+    assert not fleet.pool("gen@1").cells
     assert fleet.describe("gen@1") == description
     assert fleet.load_s("gen@1") == 3.0
 
@@ -57,12 +57,12 @@ def test_a_version_is_all_its_cells_with_a_ready_replica_in_name_order() -> None
         post("gen@1--c", phase=Phase.LOADING),
         post("gen@2"),
     )
-    assert fleet.cells("gen@1") == ("gen@1", "gen@1--b")
-    assert fleet.cells("gen@2") == ("gen@2",)
+    assert tuple(cell.app for cell in fleet.pool("gen@1").cells) == ("gen@1", "gen@1--b")
+    assert tuple(cell.app for cell in fleet.pool("gen@2").cells) == ("gen@2",)
 
 
 def test_one_stale_replica_of_two_leaves_the_version_ready() -> None:
-    assert fleet_of(post("gen@1", age_s=60), post("gen@1")).is_ready("gen@1")
+    assert fleet_of(post("gen@1", age_s=60), post("gen@1")).pool("gen@1").is_ready
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from modelyard.config.table import Table, parse_table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded, RequestError
 from modelyard.contract.operations import Kind, Operation
 from modelyard.routing.fleet import Fleet
+from modelyard.routing.pool import Cell, Pool
 from modelyard.routing.resolve import Target, resolve, visible_aliases
 from modelyard.tenancy.authenticator import Authenticator, Caller
 from modelyard.testing.in_memory import (
@@ -48,7 +49,7 @@ def test_an_alias_leads_to_its_stable_version() -> None:
         rollout="",
         route=TABLE.routes["chat"],
         description=description("gen@1.0.0", Kind.GENERATOR),
-        cells=("gen@1.0.0",),
+        pool=Pool("gen@1.0.0", (Cell("gen@1.0.0", "Generator"),)),
     )
 
 

@@ -5,15 +5,17 @@ import pytest
 
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item, Usage
 from modelyard.contract.errors import ReplicaFailed
+from modelyard.routing.pool import Cell
 from modelyard.testing.scripted_transport import End, ScriptedTransport, Sleep
 from modelyard.testing.virtual_time import run_virtual
 
+CELL = Cell("m@1", "Generator")
 ENVELOPE = Envelope("c", "m@1", "chat", b"{}", True, 1000, "batch", "r", "a", "m")
 ONE, LAST = Item(b"1", 1), Item(b"2", 1, Usage(1, 2))
 
 
 async def all_of(transport: ScriptedTransport) -> list[Answer]:
-    async with aclosing(transport.stream("m@1", ENVELOPE)) as answers:
+    async with aclosing(transport.stream(CELL, ENVELOPE)) as answers:
         return [answer async for answer in answers]
 
 
@@ -21,14 +23,17 @@ async def test_a_stream_plays_its_script_and_is_complete() -> None:
     transport = ScriptedTransport([ONE, LAST])
     assert await all_of(transport) == [ONE, LAST]
     (call,) = transport.calls
-    assert (call.app, call.envelope, call.sent, call.end) == ("m@1", ENVELOPE, 2, End.COMPLETE)
+    assert (call.cell.app, call.envelope, call.sent, call.end) == ("m@1", ENVELOPE, 2, End.COMPLETE)
     assert not call.stopped
 
 
 async def test_a_call_gives_the_first_answer() -> None:
     failure = Failure("overloaded", "full")
     transport = ScriptedTransport([LAST], [failure])
-    assert [await transport.call("m@1", ENVELOPE) for _ in range(2)] == [LAST, failure]
+    assert [await transport.call(CELL, ENVELOPE) for _ in range(2)] == [
+        LAST,
+        failure,
+    ]
     assert [call.end for call in transport.calls] == [End.COMPLETE] * 2
 
 
@@ -41,7 +46,7 @@ async def test_an_exception_in_the_script_is_raised() -> None:
 
 async def test_closing_between_items_stops_the_work() -> None:
     transport = ScriptedTransport([ONE, LAST])
-    stream = transport.stream("m@1", ENVELOPE)
+    stream = transport.stream(CELL, ENVELOPE)
     await anext(stream)
     await stream.aclose()
     assert transport.calls[0].end is End.CLOSED
@@ -50,7 +55,7 @@ async def test_closing_between_items_stops_the_work() -> None:
 
 async def test_closing_after_the_final_item_stops_nothing() -> None:
     transport = ScriptedTransport([LAST])
-    stream = transport.stream("m@1", ENVELOPE)
+    stream = transport.stream(CELL, ENVELOPE)
     await anext(stream)
     await stream.aclose()
     assert transport.calls[0].end is End.COMPLETE
@@ -61,7 +66,7 @@ def test_a_caller_that_gives_up_waiting_cancels() -> None:
         transport = ScriptedTransport([Sleep(60), LAST])
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5):
-                await transport.call("m@1", ENVELOPE)
+                await transport.call(CELL, ENVELOPE)
         return transport.calls[0].end
 
     assert run_virtual(main()) is End.CANCELLED
@@ -70,7 +75,7 @@ def test_a_caller_that_gives_up_waiting_cancels() -> None:
 async def test_an_event_holds_the_script_back() -> None:
     gate = asyncio.Event()
     transport = ScriptedTransport([ONE, gate, LAST])
-    stream = transport.stream("m@1", ENVELOPE)
+    stream = transport.stream(CELL, ENVELOPE)
     await anext(stream)
     waiting = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0)
@@ -86,4 +91,4 @@ async def test_a_call_without_a_script_is_a_mistake_of_the_test() -> None:
         await all_of(transport)
     transport.expect([])
     with pytest.raises(AssertionError, match="holds no answer"):
-        await transport.call("m@1", ENVELOPE)
+        await transport.call(CELL, ENVELOPE)

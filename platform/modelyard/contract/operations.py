@@ -30,6 +30,14 @@ OPERATIONS_OF: Final[dict[Kind, tuple[Operation, ...]]] = {
     Kind.RERANKER: (Operation.RERANK, Operation.SCORE),
 }
 
+# The name of the Serve deployment that answers for a kind.
+DEPLOYMENT_OF: Final[dict[Kind, str]] = {
+    Kind.GENERATOR: "Generator",
+    Kind.EMBEDDER: "Embedder",
+    Kind.CLASSIFIER: "Classifier",
+    Kind.RERANKER: "Reranker",
+}
+
 ROUTE_OF: Final[dict[Operation, str]] = {
     Operation.GENERATE: "/v1/generate",
     Operation.CHAT: "/v1/chat/completions",

@@ -67,7 +67,7 @@ def _record(alias: str, pipeline: Pipeline) -> dict[str, Any]:
         "object": "model",
         "created": 0,
         "owned_by": "modelyard",
-        "ready": pipeline.fleet.is_ready(route.stable),
+        "ready": pipeline.fleet.pool(route.stable).is_ready,
         "kind": None,
         "max_model_len": None,
         "max_output_tokens": None,

@@ -39,7 +39,7 @@ def _require_model(pipeline: Pipeline, alias: str) -> None:
     route = pipeline.the_table().routes.get(alias)
     if route is None:
         raise NotFound(f"there is no model {alias!r}", param="model", wire_code="model_not_found")
-    if not pipeline.fleet.is_ready(route.stable):
+    if not pipeline.fleet.pool(route.stable).is_ready:
         raise Overloaded(
             f"{alias} is not loaded",
             reason="not_loaded",

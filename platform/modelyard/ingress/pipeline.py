@@ -33,6 +33,7 @@ from modelyard.contract.operations import Operation
 from modelyard.ingress.transport import Transport
 from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
 from modelyard.routing.fleet import Fleet
+from modelyard.routing.pool import Cell
 from modelyard.routing.resolve import Target, resolve
 from modelyard.telemetry.request_log import RequestRecord
 from modelyard.tenancy.authenticator import Authenticator, Caller
@@ -155,8 +156,8 @@ class Pipeline:
         with self._settling(prepared):
             try:
                 async with asyncio.timeout(self._left_s(prepared)):
-                    app, envelope = self._app(prepared), self._dispatched(prepared)
-                    answer = await self._transport.call(app, envelope)
+                    cell, envelope = self._cell(prepared), self._dispatched(prepared)
+                    answer = await self._transport.call(cell, envelope)
             except TimeoutError as error:
                 raise _late("total", prepared.deadlines) from error
             item = self._take(prepared, answer)
@@ -174,7 +175,7 @@ class Pipeline:
         """
         with self._settling(prepared):
             envelope = self._dispatched(prepared)
-            async with aclosing(self._transport.stream(self._app(prepared), envelope)) as answers:
+            async with aclosing(self._transport.stream(self._cell(prepared), envelope)) as answers:
                 while True:
                     item = self._take(prepared, await self._next(prepared, answers))
                     if item.final is not None:
@@ -266,8 +267,8 @@ class Pipeline:
             )
         return replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
 
-    def _app(self, prepared: Prepared) -> str:
-        return prepared.target.cells[0]
+    def _cell(self, prepared: Prepared) -> Cell:
+        return prepared.target.pool.cells[0]
 
     def _left_s(self, prepared: Prepared) -> float:
         return prepared.started + prepared.deadlines.total_s - self._now()

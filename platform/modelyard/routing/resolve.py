@@ -10,6 +10,7 @@ from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overl
 from modelyard.contract.operations import Operation, answers, routes_for
 from modelyard.lifecycle.report import Description
 from modelyard.routing.fleet import Fleet
+from modelyard.routing.pool import Pool
 from modelyard.tenancy.authenticator import Caller
 
 STABLE: Final = "stable"
@@ -25,7 +26,7 @@ class Target:
     rollout: str
     route: Route
     description: Description
-    cells: tuple[str, ...]
+    pool: Pool
 
 
 def resolve(alias: str, operation: Operation, caller: Caller, table: Table, fleet: Fleet) -> Target:
@@ -40,13 +41,14 @@ def resolve(alias: str, operation: Operation, caller: Caller, table: Table, flee
         raise InvalidRequest(
             f"{alias} is a {description.kind}: use {routes_for(description.kind)}", param="model"
         )
-    if description is None or not fleet.is_ready(version):
+    pool = fleet.pool(version)
+    if description is None or not pool.is_ready:
         raise Overloaded(
             f"{alias} is not loaded: no replica of {version} is ready",
             reason="not_loaded",
             retry_after_s=fleet.load_s(version),
         )
-    return Target(alias, version, STABLE, "", route, description, fleet.cells(version))
+    return Target(alias, version, STABLE, "", route, description, pool)
 
 
 def _version(alias: str, caller: Caller, table: Table, fleet: Fleet) -> tuple[str, Route]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
+from modelyard.routing.pool import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class End(StrEnum):
 class Call:
     """One call as the replica saw it: where, what, how many answers went out, how it ended."""
 
-    app: str
+    cell: Cell
     envelope: Envelope
     sent: int = 0
     end: End = field(default=End.RUNNING)
@@ -62,8 +63,8 @@ class ScriptedTransport:
         """Add scripts for further calls."""
         self._scripts += scripts
 
-    async def call(self, app: str, envelope: Envelope) -> Answer:
-        steps = self.stream(app, envelope)
+    async def call(self, cell: Cell, envelope: Envelope) -> Answer:
+        steps = self.stream(cell, envelope)
         try:
             return await anext(steps)
         except StopAsyncIteration:
@@ -71,10 +72,10 @@ class ScriptedTransport:
         finally:
             await steps.aclose()
 
-    async def stream(self, app: str, envelope: Envelope) -> AsyncGenerator[Answer]:
-        assert self._scripts, f"no script is left for a call to {app}"
+    async def stream(self, cell: Cell, envelope: Envelope) -> AsyncGenerator[Answer]:
+        assert self._scripts, f"no script is left for a call to {cell.app}"
         script = self._scripts.pop(0)
-        call = Call(app, envelope)
+        call = Call(cell, envelope)
         self.calls.append(call)
         last: Answer | None = None
         try:
