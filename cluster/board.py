@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 
 NAME: Final = "modelyard-board"
 NAMESPACE: Final = "modelyard"
-FORGET_AFTER_S: Final = 120.0  # a starting replica posts once a phase, and a phase can be long
+FORGET_AFTER_S: Final = 120.0
+FORGET_STARTING_AFTER_S: Final = 3600.0  # it posts once a phase, and a phase can be long
 
 
 class BoardActor:
@@ -26,17 +28,19 @@ class BoardActor:
     async def post(self, report: ReplicaReport) -> None:
         self._posts[report.replica] = (report, time.monotonic())
 
-    async def withdraw(self, replica: str) -> None:
-        self._posts.pop(replica, None)
-
     async def read(self) -> list[Post]:
         now = time.monotonic()
         self._posts = {
             replica: (report, at)
             for replica, (report, at) in self._posts.items()
-            if now - at < FORGET_AFTER_S
+            if now - at < _kept_s(report)
         }
         return [Post(report, now - at) for report, at in self._posts.values()]
+
+
+def _kept_s(report: ReplicaReport) -> float:
+    settled = report.phase in (Phase.READY, Phase.FAILED)
+    return FORGET_AFTER_S if settled else FORGET_STARTING_AFTER_S
 
 
 class Board:
@@ -49,12 +53,25 @@ class Board:
         """Send and forget. Losing one is harmless: the next replaces it."""
         self._connect().post.remote(report)
 
-    def withdraw(self, replica: str) -> None:
-        self._connect().withdraw.remote(replica)
+    async def confirm(self, report: ReplicaReport) -> None:
+        """Send and wait until it is there. Raises RayError, and looks for a new board next time."""
+        from ray.exceptions import RayError
+
+        try:
+            await self._connect().post.remote(report)
+        except RayError:
+            self._actor = None  # a board that was killed for good has a successor under its name
+            raise
 
     async def read(self) -> list[Post]:
         """Every live post with its age. The caller bounds the wait."""
-        return await self._connect().read.remote()  # type: ignore[no-any-return]
+        from ray.exceptions import RayError
+
+        try:
+            return await self._connect().read.remote()  # type: ignore[no-any-return]
+        except RayError:
+            self._actor = None
+            raise
 
     def read_blocking(self, timeout_s: float) -> list[Post]:
         """For a driver without a loop. Raises RayError when nothing answers."""

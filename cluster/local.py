@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import importlib.util
 import json
 import os
 import secrets
@@ -44,9 +46,10 @@ class Running:
     pid: int
     created: float
     ports: LocalPorts
+    http_port: int
     haproxy: bool
-    config: str
     config_digest: str = ""
+    code_digest: str = ""
 
     @property
     def dashboard_url(self) -> str:
@@ -76,7 +79,7 @@ class LocalCluster:
             return None
         return state if alive else None
 
-    def start(self, ports: LocalPorts, http_port: int, config: Path, *, haproxy: bool) -> Running:
+    def start(self, ports: LocalPorts, http_port: int, *, haproxy: bool) -> Running:
         """Start a head and wait until it takes deploys. Raises ConfigError or StartFailed.
 
         Leaves nothing behind when it fails.
@@ -90,7 +93,7 @@ class LocalCluster:
         process = self._spawn(ports, run_id, haproxy=haproxy)
         try:
             created = psutil.Process(process.pid).create_time()
-            state = Running(run_id, process.pid, created, ports, haproxy, str(config))
+            state = Running(run_id, process.pid, created, ports, http_port, haproxy)
             self.remember(state)
             self._wait(process, state)
         except BaseException:
@@ -242,6 +245,17 @@ def ray_environment(ports: LocalPorts, folder: Path, *, haproxy: bool) -> dict[s
         "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(folder),
         "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(folder / "server-state"),
     }
+
+
+def code_digest() -> str:
+    """sha256 over the source that replicas run: they keep what they loaded when they started."""
+    digest = hashlib.sha256()
+    for package in ("modelyard", "deployments", "cluster"):
+        spec = importlib.util.find_spec(package)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def ray_command(name: str) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import dataclass, fields
+from typing import Final
 
 import psutil
 
 from modelyard.contract.errors import ConfigError
+
+WORKER_PORTS: Final = range(10_002, 20_000)
+DIRECT_INGRESS_PORTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,20 @@ class LocalPorts:
     direct_ingress: int = 30000  # the first of a hundred that replicas choose from
 
     def shifted(self, offset: int) -> LocalPorts:
-        """The same ports, each moved by `offset`: a second platform beside the first."""
-        return LocalPorts(**{f.name: getattr(self, f.name) + offset for f in fields(self)})
+        """The same ports, each moved by `offset`: a second platform beside the first.
+
+        Raises ConfigError when one would be privileged, no port, or in Ray's worker range.
+        """
+        moved = LocalPorts(**{f.name: getattr(self, f.name) + offset for f in fields(self)})
+        ends = moved.direct_ingress, moved.direct_ingress + DIRECT_INGRESS_PORTS - 1
+        for port in (*moved.fixed().values(), *ends):
+            if not 1024 <= port <= 65_535 or port in WORKER_PORTS:
+                raise ConfigError(
+                    f"a port offset of {offset} moves a port of Ray to {port}, outside 1024-65535 "
+                    "or into 10002-19999, which its workers use: choose one nearer to 0, such as "
+                    "100"
+                )
+        return moved
 
     def fixed(self) -> dict[str, int]:
         """Those that must be free. Serve passes over a busy one of the direct ingress's hundred."""
@@ -34,8 +50,15 @@ class LocalPorts:
 
 
 def require_free(ports: dict[str, int]) -> None:
-    """Raises ConfigError naming the first busy port, its holder, and what to do."""
+    """Raises ConfigError naming the first port that is busy or used twice, and what to do."""
+    names: dict[int, str] = {}
     for name, port in ports.items():
+        if port in names:
+            raise ConfigError(
+                f"port {port} is both {names[port]} and {name.replace('_', ' ')}: choose another "
+                "http_options.port, or another --port-offset"
+            )
+        names[port] = name.replace("_", " ")
         if not _is_free(port):
             raise ConfigError(
                 f"port {port} ({name.replace('_', ' ')}) is busy: {_holder(port)}; stop it, or "

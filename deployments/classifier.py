@@ -5,7 +5,8 @@ from typing import Any
 
 from ray.serve import Application
 
-from deployments.small import Small, as_deployment, parse
+from deployments.door import deployment_of
+from deployments.small import Small, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
@@ -18,9 +19,6 @@ class Classifier(Small):
     """Serves one classifier version."""
 
     KIND = Kind.CLASSIFIER
-
-    async def __init__(self, args: SmallModelArgs) -> None:  # type: ignore[misc]
-        await self.start(args.artifact)
 
     def open(self) -> None:
         from modelyard.batching import classify, encode
@@ -60,7 +58,7 @@ class Classifier(Small):
         return [(one, len(one.ids)) for one in tokens]
 
 
-deployment = as_deployment(Classifier)
+deployment = deployment_of(Classifier, max_ongoing_requests=64)
 
 
 def app(args: SmallModelArgs) -> Application:

@@ -5,7 +5,8 @@ from typing import Any
 
 from ray.serve import Application
 
-from deployments.small import Small, as_deployment, parse
+from deployments.door import deployment_of
+from deployments.small import Small, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
@@ -18,9 +19,6 @@ class Embedder(Small):
     """Serves one embedder version."""
 
     KIND = Kind.EMBEDDER
-
-    async def __init__(self, args: SmallModelArgs) -> None:  # type: ignore[misc]
-        await self.start(args.artifact)
 
     def open(self) -> None:
         from modelyard.batching import embed, encode
@@ -62,7 +60,7 @@ class Embedder(Small):
         return request, [(make(one, request.dimensions), len(one.ids)) for one in tokens]
 
 
-deployment = as_deployment(Embedder)
+deployment = deployment_of(Embedder, max_ongoing_requests=64)
 
 
 def app(args: SmallModelArgs) -> Application:

@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
-from ray import serve
 from ray.serve import Application
 
 from deployments import vllm_engine, vllm_requests
-from deployments.shell import MAX_QUEUED_REQUESTS, ROUTER, Shell
+from deployments.door import deployment_of
+from deployments.shell import Shell
 from modelyard.config.model_args import GeneratorArgs
 from modelyard.contract import native
 from modelyard.contract.envelope import Answer, Envelope, Item
@@ -33,13 +33,9 @@ WARM_PATHS: Final[tuple[dict[str, Any], ...]] = (
 
 
 class Generator(Shell):
-    """Serves one generator version. `stream` and `call` are its only doors, both claim-checked."""
+    """Serves one generator version."""
 
     KIND = Kind.GENERATOR
-
-    async def __init__(self, args: GeneratorArgs) -> None:  # type: ignore[misc]
-        self._args = args
-        await self.start(args.artifact)
 
     async def load(self) -> None:
         vllm_engine.set_environment()
@@ -60,6 +56,7 @@ class Generator(Shell):
         if self._engine.errored:
             self._die("the engine process is gone")
         await self._engine.check_health()
+        await super().check_health()
 
     async def answer(self, envelope: Envelope) -> Item:
         meter = vllm_engine.Meter()
@@ -74,9 +71,9 @@ class Generator(Shell):
     async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
         """Items as the engine makes them; the last carries `final`, or is a Failure."""
         self._ongoing += 1
-        deadline = asyncio.get_running_loop().time() + envelope.budget_ms / 1000
         try:
-            self._admit(envelope)
+            self.admit(envelope)
+            deadline = asyncio.get_running_loop().time() + envelope.budget_ms / 1000
             async with aclosing(self._items(envelope)) as items:
                 while True:
                     async with asyncio.timeout_at(deadline):
@@ -185,16 +182,7 @@ def _raise_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-# Called and not used as a decorator: type checkers do not see what a class decorator makes.
-deployment = serve.deployment(
-    name="Generator",
-    max_ongoing_requests=40,
-    max_queued_requests=MAX_QUEUED_REQUESTS,
-    graceful_shutdown_timeout_s=90,
-    health_check_period_s=2,
-    health_check_timeout_s=10,
-    request_router_config=ROUTER,
-)(Generator)
+deployment = deployment_of(Generator, max_ongoing_requests=40)
 
 
 def app(args: GeneratorArgs) -> Application:

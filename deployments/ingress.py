@@ -5,7 +5,6 @@ import logging
 from typing import Any, Final
 
 from ray import serve
-from ray.exceptions import RayError
 from ray.serve import Application
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,7 +65,7 @@ class Ingress:
             try:
                 async with asyncio.timeout(BOARD_WAIT_S):
                     self._pipeline.fleet.update(await board.read())
-            except (TimeoutError, RayError) as error:
+            except Exception as error:  # noqa: BLE001  the edge of a background task
                 log.warning("the board does not answer, the last reading stays: %r", error)
             await asyncio.sleep(READ_BOARD_S)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from ray import serve
-from ray.exceptions import RayActorError
+from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import (
     BackPressureError,
     DeploymentUnavailableError,
@@ -15,8 +16,10 @@ from ray.serve.exceptions import (
 )
 
 from modelyard.contract.envelope import Answer, Envelope
-from modelyard.contract.errors import Overloaded, ReplicaFailed, RequestError
+from modelyard.contract.errors import Internal, Overloaded, ReplicaFailed, RequestError
 from modelyard.routing.pool import Cell
+
+log = logging.getLogger("modelyard.transport")
 
 
 class RayTransport:
@@ -30,7 +33,7 @@ class RayTransport:
         response = self._handle(cell, stream=False).remote(envelope)
         try:
             return await response  # type: ignore[no-any-return]
-        except (RayActorError, RayServeException) as error:
+        except (RayError, RayServeException) as error:
             raise from_ray(error) from error
         finally:
             # A timed-out await leaves the replica working (so says Serve): always cancel. A no-op
@@ -42,7 +45,7 @@ class RayTransport:
         try:
             async for item in items:
                 yield item
-        except (RayActorError, RayServeException) as error:
+        except (RayError, RayServeException) as error:
             raise from_ray(error) from error
         finally:
             items.cancel()
@@ -51,7 +54,12 @@ class RayTransport:
         handles = self._streams if stream else self._calls
         handle = handles.get(cell)
         if handle is None:
-            base = serve.get_deployment_handle(cell.deployment, app_name=cell.app)
+            base = serve.get_deployment_handle(
+                cell.deployment,
+                app_name=cell.app,
+                # Asking the controller whether it exists would block the loop.
+                _check_exists=False,
+            )
             handle = handles[cell] = base.options(
                 stream=stream, method_name="stream" if stream else "call"
             )
@@ -59,11 +67,12 @@ class RayTransport:
 
 
 def from_ray(error: Exception) -> RequestError:
-    """Our error for what Ray says of a call. A lost node is ActorUnavailable, a dead process is
-    ActorDied: RayActorError is the base of both."""
+    """Our error for what Ray says of a call.
+
+    A dead process, a lost node and a lost object are all RayErrors of their own; the caller is told
+    one thing, that the replica failed. A RayTaskError is an exception that a shell let out: a bug.
+    """
     match error:
-        case RayActorError():
-            return ReplicaFailed("the replica died while it was answering", reason="replica_died")
         case BackPressureError():
             return Overloaded("the model's queue is full", reason="queue_full", retry_after_s=1)
         case DeploymentUnavailableError():
@@ -72,6 +81,9 @@ def from_ray(error: Exception) -> RequestError:
                 reason="not_loaded",
                 retry_after_s=30,
             )
-        case RequestCancelledError():
+        case RequestCancelledError() | TaskCancelledError():
             return ReplicaFailed("the request was cancelled inside the cluster", reason="cancelled")
-    return ReplicaFailed("the call to the replica failed", reason="call_failed")
+        case RayTaskError():
+            log.error("a shell let an exception out", exc_info=error)
+            return Internal("an internal error in the model's replica", reason="replica_bug")
+    return ReplicaFailed("the replica died while it was answering", reason="replica_died")

@@ -6,7 +6,8 @@ from typing import Any
 
 from ray.serve import Application
 
-from deployments.small import Small, as_deployment, parse
+from deployments.door import deployment_of
+from deployments.small import Small, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
@@ -19,9 +20,6 @@ class Reranker(Small):
     """Serves one reranker version, on rerank and on score."""
 
     KIND = Kind.RERANKER
-
-    async def __init__(self, args: SmallModelArgs) -> None:  # type: ignore[misc]
-        await self.start(args.artifact)
 
     def open(self) -> None:
         from modelyard.batching import encode, rank
@@ -86,7 +84,7 @@ class Reranker(Small):
         return self._ranker.tokenize(texts)
 
 
-deployment = as_deployment(Reranker)
+deployment = deployment_of(Reranker, max_ongoing_requests=64)
 
 
 def app(args: SmallModelArgs) -> Application:

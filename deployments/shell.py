@@ -11,12 +11,12 @@ import logging
 import os
 import time
 from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import ray
 from ray import serve
-from ray.serve.config import RequestRouterConfig
 
 from cluster.board import Board
 from modelyard.artifacts.manifest import Manifest, read_manifest
@@ -30,8 +30,9 @@ from modelyard.contract.errors import (
     Internal,
     InvalidRequest,
     RequestError,
+    Unauthenticated,
 )
-from modelyard.contract.operations import Kind, Operation, answers
+from modelyard.contract.operations import OPERATIONS_OF, Kind, Operation
 from modelyard.lifecycle.phases import Phase, PhaseLog
 from modelyard.lifecycle.report import Description, ReplicaReport
 from modelyard.tenancy.claim import Claim, sign, verify
@@ -39,13 +40,7 @@ from modelyard.tenancy.claim import Claim, sign, verify
 log = logging.getLogger("modelyard.shell")
 
 POST_PERIOD_S = 1.0
-# Serve's default back-off of up to 0.5 s leaves slots empty while requests wait for them.
-ROUTER = RequestRouterConfig.model_validate(
-    {"initial_backoff_s": 0.01, "backoff_multiplier": 2, "max_backoff_s": 0.04}
-)
-# A backstop for each caller's handle, well above any burst it should admit: Serve counts requests
-# that are merely being assigned, and refuses early. What waits longer than its deadline is a 504.
-MAX_QUEUED_REQUESTS = 400
+POST_WITHIN_S = 3.0
 _VERIFIED_CLAIMS_MAX = 4096
 
 
@@ -58,6 +53,11 @@ class Shell(ABC):
     manifest: Manifest
     description: Description
 
+    def __init__(self, args: Any) -> None:
+        self._args = args
+        self._ongoing = 0
+        self._claims: dict[str, Claim] = {}
+
     async def start(self, artifact: str) -> None:
         """Verify, load and warm; returns when the replica may serve. Posts each phase."""
         context = serve.get_replica_context()
@@ -66,8 +66,6 @@ class Shell(ABC):
         self._node = ray.get_runtime_context().get_node_id()
         self._board = Board()
         self._phases = PhaseLog(time.monotonic)
-        self._ongoing = 0
-        self._claims: dict[str, Claim] = {}
         self._post()
         try:
             settings = Settings.from_environment()
@@ -113,11 +111,24 @@ class Shell(ABC):
             model_alias=self.manifest.full_name,
         )
 
+    async def check_health(self) -> None:
+        """Raises when this process cannot serve any more. Downstream is never asked."""
+        if self._poster.done():
+            raise RuntimeError("this replica has stopped posting, so no ingress sends it anything")
+
+    def reconfigure(self, user_config: Any) -> None:
+        """Adopt tunables. A shell without any refuses them in its log; none ever raises."""
+        log.error("%s takes no user_config: remove it", self._app)
+
+    async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
+        """Items as they are made; for a model that answers at once, the one answer."""
+        yield await self.call(envelope)
+
     async def call(self, envelope: Envelope) -> Answer:
         """One request, one answer. Never raises for a request's own fault: it answers a Failure."""
         self._ongoing += 1
         try:
-            self._admit(envelope)
+            self.admit(envelope)
             async with asyncio.timeout(envelope.budget_ms / 1000):
                 return await self.answer(envelope)
         except Exception as error:  # noqa: BLE001  the edge of the process: map, log, never leak
@@ -134,9 +145,10 @@ class Shell(ABC):
                 return DeadlineExceeded(
                     "the total deadline passed while the model was working", reason="total"
                 ).failure()
-        log.error("request %s failed in %s", envelope.request_id, self._app, exc_info=error)
+        request_id = getattr(envelope, "request_id", "unknown")
+        log.error("request %s failed in %s", request_id, self._app, exc_info=error)
         return Internal(
-            f"an internal error; it is logged under the request id {envelope.request_id}"
+            f"an internal error; it is logged under the request id {request_id}"
         ).failure()
 
     def claim_of(self, envelope: Envelope) -> Claim:
@@ -149,14 +161,16 @@ class Shell(ABC):
             self._claims[envelope.claim] = claim
         return claim
 
-    def _admit(self, envelope: Envelope) -> None:
+    def admit(self, envelope: Envelope) -> None:
         """Refuse strays, other versions' requests and work that is already too late."""
+        if not isinstance(envelope, Envelope):
+            raise Unauthenticated("the call is no envelope: models are reached through the ingress")
         self.claim_of(envelope)
         if envelope.version != self.manifest.full_name:
             raise InvalidRequest(
                 f"this replica serves {self.manifest.full_name}, not {envelope.version}"
             )
-        if not answers(self.KIND, Operation(envelope.operation)):
+        if envelope.operation not in OPERATIONS_OF[self.KIND]:
             raise InvalidRequest(f"a {self.KIND} cannot answer {envelope.operation!r}")
         if envelope.budget_ms <= 0:
             raise DeadlineExceeded(
@@ -186,22 +200,28 @@ class Shell(ABC):
         self._post(cause)
 
     def _post(self, cause: str | None = None) -> None:
-        self._board.post(
-            ReplicaReport(
-                app=self._app,
-                replica=self._replica,
-                node=self._node,
-                pid=os.getpid(),
-                phase=self._phases.phase,
-                phase_s=self._phases.phase_s,
-                phases=self._phases.done,
-                ongoing=self._ongoing,
-                description=getattr(self, "description", None),
-                cause=cause,
-            )
+        self._board.post(self._report(cause))
+
+    def _report(self, cause: str | None = None) -> ReplicaReport:
+        return ReplicaReport(
+            app=self._app,
+            replica=self._replica,
+            node=self._node,
+            pid=os.getpid(),
+            phase=self._phases.phase,
+            phase_s=self._phases.phase_s,
+            phases=self._phases.done,
+            ongoing=self._ongoing,
+            description=getattr(self, "description", None),
+            cause=cause,
         )
 
     async def _keep_posting(self) -> None:
+        """Once a second, for ever: a replica that stops posting counts as gone."""
         while True:
             await asyncio.sleep(POST_PERIOD_S)
-            self._post()
+            try:
+                async with asyncio.timeout(POST_WITHIN_S):
+                    await self._board.confirm(self._report())
+            except Exception as error:  # noqa: BLE001  the edge of a background task
+                log.warning("the board did not take a post, the next may reach it: %r", error)

@@ -11,10 +11,8 @@ from typing import Any, Final, TypeVar
 
 import ray
 from pydantic import BaseModel, ValidationError
-from ray import serve
-from ray.serve import Deployment
 
-from deployments.shell import MAX_QUEUED_REQUESTS, ROUTER, Shell
+from deployments.shell import Shell
 from modelyard.batching.batcher import Batcher
 from modelyard.config.table import describe
 from modelyard.config.tunables import BatchTunables
@@ -68,8 +66,8 @@ class Small(Shell):
             body = body | {"model": self.manifest.full_name}
             await self.answer(self.warm_envelope(operation, json.dumps(body).encode()))
 
-    async def reconfigure(self, user_config: Any) -> None:
-        """Serve calls this with each new user_config. Never raises: that would kill the replica."""
+    def reconfigure(self, user_config: Any) -> None:
+        """Adopt tunables. Wrong ones are refused in the log, and the last good ones stay."""
         try:
             self._tunables = BatchTunables.model_validate(user_config)
         except ValidationError as error:
@@ -100,22 +98,6 @@ class Small(Shell):
 
         torch.set_num_threads(cpus)
         self.open()
-
-
-def as_deployment(model: type[Small]) -> Deployment:
-    """The Serve deployment of a small model, named after its class.
-
-    A function and not a decorator: type checkers do not see what a class decorator makes.
-    """
-    return serve.deployment(
-        name=model.__name__,
-        max_ongoing_requests=64,
-        max_queued_requests=MAX_QUEUED_REQUESTS,
-        graceful_shutdown_timeout_s=90,
-        health_check_period_s=2,
-        health_check_timeout_s=10,
-        request_router_config=ROUTER,
-    )(model)
 
 
 def assigned_cpus() -> int:

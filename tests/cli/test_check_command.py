@@ -62,5 +62,6 @@ def test_json_of_a_fine_file_has_the_whole_digest(tmp_path: Path) -> None:
 
 def test_wrong_usage_exits_2(tmp_path: Path) -> None:
     assert runner.invoke(app, [str(tmp_path / "missing.yaml")]).exit_code == 2
+    assert runner.invoke(app, ["x" * 300]).exit_code == 2
     assert runner.invoke(app, []).exit_code == 2
     assert run(tmp_path, TABLE, "-o", "xml")[0] == 2

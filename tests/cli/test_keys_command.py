@@ -70,3 +70,10 @@ def test_a_role_that_does_not_exist_is_refused() -> None:
 
 def test_two_keys_differ() -> None:
     assert made("--tenant", "alpha")[0] != made("--tenant", "alpha")[0]
+
+
+@pytest.mark.parametrize("arguments", [["--tenant", "a b", "--id", "x"], ["--role", "evaluate"]])
+def test_a_key_that_no_table_would_take_is_not_printed(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, ["new", "--tenant", "alpha", *arguments])
+    assert isinstance(result.exception, ConfigError)
+    assert result.stdout == ""

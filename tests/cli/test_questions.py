@@ -74,3 +74,12 @@ def test_a_quote_in_a_body_survives_the_shell() -> None:
     question = Question("m", "/x", {"input": "It's late"}, str)
     words = shlex.split(question.curl("http://x", "k"))
     assert json.loads(words[words.index("-d") + 1]) == {"input": "It's late"}
+
+
+@pytest.mark.parametrize("text", ["<html>hello</html>", "{}", "[]", '{"choices": []}', "null"])
+def test_another_servers_answer_is_told(text: str) -> None:
+    with (
+        client(lambda request: httpx.Response(200, text=text)) as http,
+        pytest.raises(NoAnswer, match="answered something else than modelyard does"),
+    ):
+        QUESTIONS[0].ask(http)

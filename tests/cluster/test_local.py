@@ -29,7 +29,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalCluster:
 
 
 def start(cluster: LocalCluster) -> Running:
-    return cluster.start(LocalPorts(), 8000, Path("x.yaml"), haproxy=True)
+    return cluster.start(LocalPorts(), 8000, haproxy=True)
 
 
 def test_too_little_memory_is_said_with_both_figures(
@@ -84,7 +84,7 @@ def test_a_process_id_that_was_given_to_another_is_not_the_head(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     this = psutil.Process()
-    state = Running("r", this.pid, this.create_time(), LocalPorts(), True, "x.yaml")
+    state = Running("r", this.pid, this.create_time(), LocalPorts(), 8000, True)
     cluster.remember(state)
     assert cluster.running() == state
     record = json.loads((tmp_path / "run" / "local.json").read_text())

@@ -78,3 +78,16 @@ def test_another_ray_cluster_is_called_so_and_nothing_else_is(argument: str, is_
         process.kill()
     assert f"process {process.pid}" in str(caught.value)
     assert ("another Ray cluster" in str(caught.value)) is is_ray
+
+
+@pytest.mark.parametrize("offset", [14_000, -9_000, 4_000, -16_380, 40_000, 10**9, -11_000])
+def test_an_offset_keeps_every_port_where_it_may_be(offset: int) -> None:
+    with pytest.raises(ConfigError, match=f"a port offset of {offset} moves a port of Ray to"):
+        LocalPorts().shifted(offset)
+
+
+def test_a_port_for_two_things_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ConfigError, match=f"port {port} is both http and haproxy stats"):
+        require_free({"http": port, "gcs": 0, "haproxy_stats": port})

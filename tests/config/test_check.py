@@ -10,10 +10,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster.ports import LocalPorts
+from deployments import vllm_engine
 from modelyard.artifacts.manifest import Limits, Manifest
-from modelyard.config.check import RULES, check_document, check_serve_file
+from modelyard.config.check import RULES, check_document
 from modelyard.config.document import parse_document
 from modelyard.config.faults import Fault, Severity
+from modelyard.config.rules.environment import RESERVED, RESERVED_PREFIXES
+from modelyard.config.rules.safety import RAY_PORTS
 from modelyard.contract.errors import ConfigError
 from modelyard.contract.operations import Kind
 
@@ -58,7 +62,7 @@ def check(text: str, models: Path) -> list[Fault]:
             raise ConfigError(f"artifact {uri!r}: only file:// addresses are supported")
         return models / uri.removeprefix("file://~/.modelyard/models/")
 
-    return check_serve_file(parse_document(text, "local.serve.yaml"), resolve)
+    return list(check_document(parse_document(text, "local.serve.yaml"), resolve).faults)
 
 
 @dataclass(frozen=True)
@@ -257,10 +261,118 @@ WRONG = {
     "tunables for a generator": Wrong(
         "    autoscaling_config:\n",
         "    user_config: {temperature: 0}\n    autoscaling_config:\n",
-        f"{GENERATOR}.user_config.temperature",
-        "unknown key: nothing can be set here, remove it",
+        f"{GENERATOR}.user_config",
+        "a generator has no tunables, and the deploy would fail: remove it",
         mark="temperature",
+    ),
+    "no tunables for a generator, but said so": Wrong(
+        "    autoscaling_config:\n",
+        "    user_config: {}\n    autoscaling_config:\n",
+        f"{GENERATOR}.user_config",
+        "a generator has no tunables, and the deploy would fail: remove it",
+        mark="user_config: {}",
+    ),
+    "two GPUs' work without a GPU": Wrong(
+        "engine: {max_num_seqs: 32,",
+        "engine: {max_num_seqs: 32, tensor_parallel_size: 2,",
+        "applications.1.args.engine.tensor_parallel_size",
+        "needs 2 GPUs, and the deployment asks for fewer: set `ray_actor_options: {num_gpus: 2}`",
+        mark="tensor_parallel_size",
+        value=2,
+    ),
+    "arguments for the policy": Wrong(
+        'QueuedPlusOngoing"}',
+        'QueuedPlusOngoing", policy_kwargs: {}}',
+        f"{GENERATOR}.autoscaling_config.policy.policy_kwargs",
+        "modelyard's policy takes none",
+        mark="policy_kwargs",
+    ),
+    "a router of the file's": Wrong(
+        "    autoscaling_config:\n",
+        "    request_router_config: {max_backoff_s: 0.1}\n    autoscaling_config:\n",
+        f"{GENERATOR}.request_router_config",
+        "the shells set it in code, and a change restarts the app: remove it",
+        mark="request_router_config",
+    ),
+    "scaling to zero": Wrong(
+        "min_replicas: 1",
+        "min_replicas: 0",
+        f"{GENERATOR}.autoscaling_config.min_replicas",
+        "scaling from zero comes with a later release: set at least 1",
         value=0,
+    ),
+    "no replicas": Wrong(
+        "num_replicas: 1\n    max_ongoing_requests: 1000",
+        "num_replicas: 0\n    max_ongoing_requests: 1000",
+        f"{INGRESS}.num_replicas",
+        "Input should be greater than 0",
+        mark="num_replicas: 0",
+        value=0,
+    ),
+    "less than the whole of every app": Wrong(
+        "http_options: {",
+        "target_capacity: 50\nhttp_options: {",
+        "target_capacity",
+        "it scales every app at once, whatever its own numbers say: remove it",
+        mark="target_capacity",
+        value=50,
+    ),
+    "no proxy": Wrong(
+        "http_options: {",
+        "proxy_location: Disabled\nhttp_options: {",
+        "proxy_location",
+        "Input should be 'HeadOnly' or 'EveryNode'",
+        mark="proxy_location",
+        value="Disabled",
+    ),
+    "no port": Wrong(
+        "port: 8000}",
+        "port: 0}",
+        "http_options.port",
+        "Input should be greater than or equal to 1",
+        value=0,
+    ),
+    "Ray's port": Wrong(
+        "port: 8000}",
+        "port: 8265}",
+        "http_options.port",
+        "Ray's dashboard listens there: choose another, such as 8000",
+        value=8265,
+    ),
+    "a root path": Wrong(
+        "port: 8000}",
+        "port: 8000, root_path: /models}",
+        "http_options.root_path",
+        'the ingress answers on "/": remove it',
+        value="/models",
+    ),
+    "TLS where HAProxy speaks none": Wrong(
+        "port: 8000}",
+        "port: 8000, ssl_certfile: /cert.pem}",
+        "http_options.ssl_certfile",
+        "Serve's HAProxy speaks plain HTTP: remove it, and end TLS in front of it",
+        value="/cert.pem",
+    ),
+    "a proxy that gives up before the ingress does": Wrong(
+        "port: 8000}",
+        "port: 8000, request_timeout_s: 59.5}",
+        "http_options.request_timeout_s",
+        "below 60, the longest deadlines.total_s of a route: remove it, or raise it",
+        value=59.5,
+    ),
+    "a negative timeout": Wrong(
+        "port: 8000}",
+        "port: 8000, request_timeout_s: -1}",
+        "http_options.request_timeout_s",
+        "Input should be greater than 0",
+        value=-1,
+    ),
+    "a key that may do nothing": Wrong(
+        "        roles: [admin, scrape]",
+        "        roles: []",
+        f"{INGRESS}.user_config.keys.2",
+        "key 'ops-1' has no roles: add one, or remove the key",
+        mark="- id: ops-1",
     ),
     "a lost policy": Wrong(
         '      policy: {policy_function: "cluster.scaling_policy:QueuedPlusOngoing"}\n',
@@ -324,14 +436,14 @@ WRONG = {
         "ray_actor_options: {num_cpus: 1}",
         "ray_actor_options: {runtime_env: {env_vars: {VLLM_CPU_KVCACHE_SPACE: '4'}}}",
         f"{GENERATOR}.ray_actor_options.runtime_env.env_vars.VLLM_CPU_KVCACHE_SPACE",
-        "the shells set this variable themselves, to what the engine needs: remove it",
+        "vLLM's variables change how the engine runs, and the shells set those it needs: remove it",
     ),
     "variables that the shells set, for a whole app": Wrong(
         "  import_path: deployments.generator:app\n",
         "  import_path: deployments.generator:app\n"
         "  runtime_env: {env_vars: {TORCHDYNAMO_DISABLE: '0'}}\n",
         "applications.1.runtime_env.env_vars.TORCHDYNAMO_DISABLE",
-        "the shells set this variable themselves, to what the engine needs: remove it",
+        "the shells set this variable themselves: remove it",
         mark="TORCHDYNAMO_DISABLE",
     ),
     "a drain shorter than the longest answer": Wrong(
@@ -417,6 +529,64 @@ def test_a_wrong_config_is_told_where_and_what_to_do(wrong: Wrong, models: Path)
     assert fault.line == wrong.line(text)
     assert fault.value == wrong.value
     assert fault.severity is wrong.severity
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("HF_HUB_OFFLINE", "the shells set this variable themselves"),
+        ("OMP_NUM_THREADS", "Ray sets the threads from num_cpus"),
+        ("CUDA_VISIBLE_DEVICES", "Ray sets it from num_gpus"),
+        ("RAY_AUTH_MODE", "every process of a Ray cluster must agree on it"),
+        ("MODELYARD_HOME", "every process of the platform must agree on it"),
+    ],
+)
+def test_a_variable_that_something_else_sets_is_refused_with_its_reason(
+    name: str, why: str, models: Path
+) -> None:
+    env = f"ray_actor_options: {{num_cpus: 1, runtime_env: {{env_vars: {{{name}: x}}}}}}"
+    (fault,) = check(TEXT.replace("ray_actor_options: {num_cpus: 1}", env), models)
+    assert fault.path.endswith(f"env_vars.{name}")
+    assert fault.message.startswith(why)
+
+
+def test_a_variable_that_nothing_else_sets_is_fine(models: Path) -> None:
+    env = "ray_actor_options: {num_cpus: 1, runtime_env: {env_vars: {LANG: C}}}"
+    assert check(TEXT.replace("ray_actor_options: {num_cpus: 1}", env), models) == []
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        "ray_actor_options: {num_gpus: 2}",
+        "placement_group_bundles: [{CPU: 1, GPU: 1}, {GPU: 1}]",
+    ],
+)
+def test_tensor_parallelism_with_its_gpus_is_fine(resources: str, models: Path) -> None:
+    text = TEXT.replace("max_num_seqs: 32,", "max_num_seqs: 32, tensor_parallel_size: 2,")
+    assert check(text.replace("ray_actor_options: {num_cpus: 1}", resources), models) == []
+
+
+def test_one_key_under_two_names_is_a_fault_of_the_table(models: Path) -> None:
+    table = yaml.safe_load(TEXT)["applications"][0]["deployments"][0]["user_config"]
+    demo, nightly, _ = (key["sha256"] for key in table["keys"])
+    (fault,) = check(TEXT.replace(nightly, demo), models)
+    assert fault.path == f"{INGRESS}.user_config"
+    assert "keys 'demo-1' and 'nightly-1' have one sha256" in fault.message
+
+
+def test_a_proxy_as_patient_as_the_longest_answer_is_fine(models: Path) -> None:
+    assert check(TEXT.replace("port: 8000}", "port: 8000, request_timeout_s: 60}"), models) == []
+
+
+def test_the_ports_of_ray_that_we_name_are_those_of_a_local_head() -> None:
+    ports = LocalPorts()
+    assert set(RAY_PORTS) == {ports.dashboard, ports.dashboard_agent}
+
+
+def test_the_variables_that_shells_set_are_refused() -> None:
+    for name in vllm_engine.ENVIRONMENT | vllm_engine.CPU_ENVIRONMENT:
+        assert name in RESERVED or name.startswith(tuple(RESERVED_PREFIXES))
 
 
 def test_every_fault_of_a_file_is_reported_at_once_in_its_order(models: Path) -> None:

@@ -22,7 +22,6 @@ PAIRS: list[tuple[type[BaseModel], type[BaseModel]]] = [
     (serve_file.Autoscaling, ray_config.AutoscalingConfig),
     (serve_file.Policy, ray_config.AutoscalingPolicy),
     (serve_file.Backpressure, ray_config.BackpressureConfig),
-    (serve_file.Router, ray_config.RequestRouterConfig),
 ]
 
 
@@ -73,8 +72,8 @@ def _plain(default: Any) -> Any:
 VALUES: list[Any] = [None, True, -1, 0, 1, 2, 0.5, 1e9, 503, math.inf, math.nan]
 VALUES += ["", "x", "auto", "1", "INFO", "mean", "PACK", [], ["a"], {}, {"a": 1}, {"a": "b"}]
 # Left to a rule of the check, or to Serve, which refuses these loudly at deploy time.
-ELSEWHERE = {"import_path", "min_replicas", "initial_replicas", "ssl_certfile"}
-ELSEWHERE |= {"request_router_class", "policy_function", "additional_log_standard_attrs"}
+ELSEWHERE = {"import_path", "min_replicas", "initial_replicas"}
+ELSEWHERE |= {"policy_function", "additional_log_standard_attrs"}
 REQUIRED: dict[type[BaseModel], dict[str, Any]] = {
     serve_file.ServeFile: {"applications": [{"name": "x", "import_path": "a:b"}]},
     serve_file.Application: {"name": "x", "import_path": "a:b"},

@@ -72,3 +72,9 @@ def test_a_secret_given_by_the_operator_is_left_alone(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, MODELYARD_SECRET_FILE=str(given))
     settings.ensure_secret()
     assert settings.secret() == given.read_bytes().strip()
+
+
+@pytest.mark.parametrize("name", ["MODELYARD_HOME", "MODELYARD_SECRET_FILE"])
+def test_the_home_of_nobody_is_told(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is '~nosuchuser/x'.*give an absolute path"):
+        Settings.from_environment({name: "~nosuchuser/x"})

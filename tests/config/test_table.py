@@ -24,18 +24,6 @@ def fault_of(**changes: Any) -> str:
     return str(caught.value)
 
 
-def test_a_tenant_may_use_the_models_it_lists_and_a_star_means_all() -> None:
-    table = table_with()
-    assert [table.tenants["a"].may_use(alias) for alias in table.routes] == [True, False]
-    assert [table.tenants["b"].may_use(alias) for alias in table.routes] == [True, True]
-
-
-def test_versions_are_listed_once_in_order() -> None:
-    routes = {"x": {"stable": "m@2"}, "y": {"stable": "m@1"}, "z": {"stable": "m@2"}}
-    table = table_with(routes=routes, tenants={}, keys=[])
-    assert table.versions == ("m@2", "m@1")
-
-
 def test_the_digest_depends_on_content_and_not_on_the_order_of_keys() -> None:
     turned = {key: RECORD[key] for key in reversed(RECORD)}
     assert parse_table(turned).digest() == parse_table(RECORD).digest()
@@ -57,6 +45,15 @@ def test_the_digest_depends_on_content_and_not_on_the_order_of_keys() -> None:
         ({"tenants": {"a": {"models": ["gone"]}}}, "lists the model 'gone'"),
         ({"keys": [{"id": "a-1", "sha256": "0" * 64}]}, "may invoke but names no tenant"),
         ({"keys": [RECORD["keys"][0]] * 2}, "two keys have the id 'a-1'"),
+        (
+            {"keys": [RECORD["keys"][0], RECORD["keys"][0] | {"id": "a-2"}]},
+            "keys 'a-1' and 'a-2' have one sha256",
+        ),
+        ({"keys": [RECORD["keys"][0] | {"roles": []}]}, "key 'a-1' has no roles"),
+        (
+            {"keys": [RECORD["keys"][0] | {"roles": ["evaluate"]}]},
+            "may evaluate but not invoke, so it could call nothing: add invoke",
+        ),
         ({"schema": "modelyard/table/v9"}, "schema: 'modelyard/table/v9': Input should be"),
         ({"routes": {}}, "routes: Dictionary should have at least 1 item"),
     ],

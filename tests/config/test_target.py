@@ -51,4 +51,5 @@ def test_the_configs_that_ship_can_be_read() -> None:
     for path in Path(__file__).parents[2].glob("configs/*.serve.yaml"):
         deployment = read_target(path)
         assert deployment.url == "http://127.0.0.1:8000"
-        assert set(deployment.table.versions) <= set(deployment.apps)
+        versions = {route.stable for route in deployment.table.routes.values()}
+        assert versions <= set(deployment.apps)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelyard.contract.answer_id import AnswerId, mint, read
+from modelyard.contract import answer_id
+from modelyard.contract.answer_id import PREFIXES, AnswerId, mint, read
 from modelyard.contract.errors import InvalidRequest
 
 SECRET = b"s" * 32
@@ -27,6 +28,26 @@ def test_what_was_minted_is_read_back(answer: AnswerId, tenant: str, secret: byt
     text = mint(answer, tenant, secret)
     assert re.fullmatch(r"[A-Za-z0-9_-]+", text)
     assert read(text, tenant, secret) == answer
+
+
+@pytest.mark.parametrize("prefix", ["chatcmpl-", "cmpl-"])
+def test_an_id_is_read_as_an_openai_route_showed_it(prefix: str) -> None:
+    assert prefix in PREFIXES
+    assert read(prefix + MINTED, "alpha", SECRET) == ANSWER
+    with pytest.raises(InvalidRequest):
+        read(prefix + MINTED, "beta", SECRET)
+
+
+@pytest.mark.parametrize("prefix", ["cmpl-cmpl-", "chatcmpl-cmpl-", "chatcmpl", "embd-"])
+def test_any_other_prefix_is_refused(prefix: str) -> None:
+    with pytest.raises(InvalidRequest, match="not one of ours"):
+        read(prefix + MINTED, "alpha", SECRET)
+
+
+def test_a_minted_id_that_begins_like_a_prefix_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_id, "PREFIXES", (MINTED[:5],))
+    assert read(MINTED, "alpha", SECRET) == ANSWER
+    assert read(MINTED[:5] + MINTED, "alpha", SECRET) == ANSWER
 
 
 @given(

@@ -242,8 +242,8 @@ async def test_bad_tunables_are_logged_and_the_last_good_ones_stay(
     open_embedder.batcher = Batcher(open_embedder.compute, BatchTunables())
     open_embedder.batcher.reconfigure = seen.append  # type: ignore[method-assign, assignment]
     with caplog.at_level(logging.ERROR):
-        await open_embedder.reconfigure({"max_batch_size": 8})
-        await open_embedder.reconfigure(bad)
+        open_embedder.reconfigure({"max_batch_size": 8})
+        open_embedder.reconfigure(bad)
     assert seen == [BatchTunables(max_batch_size=8)]
     assert open_embedder._tunables == BatchTunables(max_batch_size=8)
     assert "the last good one stays" in caplog.text

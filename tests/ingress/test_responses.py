@@ -402,3 +402,18 @@ def test_a_final_item_without_bytes_still_ends_the_stream(
             assert (exchange.ended, exchange.broken) == (True, None)
 
     run(main)
+
+
+@both_kinds
+def test_a_client_that_does_not_read_loses_its_slot_when_the_total_deadline_passes(
+    streaming: Streaming, operation: Operation, first: Item, last: Item
+) -> None:
+    async def main() -> None:
+        ingress, exchange = streaming(first, first, last, operation=operation, send_s=3600)
+        await exchange.finished()
+        assert isinstance(exchange.broken, StreamBroken)
+        assert [(r.status, r.reason) for r in ingress.records] == [(499, "slow_client")]
+        assert asyncio.get_running_loop().time() < 70  # total_s is 60
+        assert [call.end for call in ingress.transport.calls] == [End.CLOSED]
+
+    run(main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,8 @@ def check(
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TEXT,
 ) -> None:
     """Check a Serve config or a table. Exit code 0: fine, 1: faults, 2: wrong usage."""
-    if not path.exists():
+    # Not path.exists(): that raises for a name that is too long.
+    if not os.path.exists(path):
         typer.echo(f"{path}: no such file: check the path", err=True)
         raise typer.Exit(2)
     try:

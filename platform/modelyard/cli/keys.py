@@ -6,8 +6,10 @@ import secrets
 from typing import Annotated, get_args
 
 import typer
+from pydantic import ValidationError
 
-from modelyard.config.table import Role
+from modelyard.config.table import Key, Role, describe
+from modelyard.contract.errors import ConfigError
 from modelyard.tenancy.keys import hash_key, new_key
 
 app = typer.Typer(no_args_is_help=True)
@@ -32,6 +34,17 @@ def new(
     # A tenant's name may hold "_" and be longer than the id of a key.
     identifier = key_id or f"{tenant.replace('_', '-')[:57]}-{secrets.token_hex(3)}"
     key = new_key(identifier, secrets.token_urlsafe)
+    record = {
+        "id": identifier,
+        "tenant": tenant,
+        "sha256": hash_key(key),
+        "roles": role or ["invoke"],
+    }
+    try:
+        Key.model_validate(record)
+    except ValidationError as error:
+        # Before anything is printed: the table would refuse the line.
+        raise ConfigError("\n".join(describe(error, Key, record))) from error
     roles = ", ".join(role or ["invoke"])
     typer.echo(key)
     # In quotes, because YAML reads some names as numbers, booleans or null.

@@ -40,9 +40,17 @@ def root(
 
 
 def main() -> None:
-    """Entry point: an error of ours is one sentence, never a traceback."""
+    """Entry point: an error of ours, or of the disk, is one sentence, never a traceback."""
     try:
         app()
     except ModelyardError as error:
         typer.echo(f"modelyard: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        # Every command reads or writes under home, and any step of it may meet a full or odd disk.
+        place = f"{error.filename}: " if error.filename is not None else ""
+        typer.echo(
+            f"modelyard: {place}{error.strerror or error}: check the path and MODELYARD_HOME",
+            err=True,
+        )
         sys.exit(1)

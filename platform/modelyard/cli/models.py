@@ -11,7 +11,7 @@ import typer
 
 from modelyard.artifacts.starter.prepare import RECIPES, folder_of, prepare_all, present
 from modelyard.artifacts.starter.recipe import VERSION, Recipe
-from modelyard.config.settings import Settings
+from modelyard.config.settings import Settings, expand
 from modelyard.contract.errors import ModelyardError
 
 app = typer.Typer(help="The starter models.", no_args_is_help=True)
@@ -65,7 +65,9 @@ def list_models(
 
 
 def _folder(models: Path | None) -> Path:
-    return Settings.from_environment().models if models is None else models.expanduser().absolute()
+    if models is None:
+        return Settings.from_environment().models
+    return expand(str(models), "--models").absolute()
 
 
 def _record(models: Path, recipe: Recipe) -> dict[str, Any]:

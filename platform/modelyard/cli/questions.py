@@ -34,7 +34,13 @@ class Question:
             raise NoAnswer(f"{self.alias} did not answer: {error}") from error
         if answer.status_code != 200:
             raise NoAnswer(f"{self.alias} answered {answer.status_code}: {answer.text[:300]}")
-        return self.show(answer.json())
+        try:
+            return self.show(answer.json())
+        except (ValueError, LookupError, TypeError) as error:
+            raise NoAnswer(
+                f"{self.alias} answered something else than modelyard does, so another server may "
+                f"hold its port: {answer.text[:300]!r}"
+            ) from error
 
     def curl(self, url: str, key: str) -> str:
         return (

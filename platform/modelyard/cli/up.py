@@ -18,7 +18,7 @@ import httpx
 import typer
 
 from cluster.board import Board
-from cluster.local import LocalCluster, Running, StartFailed, ray_command
+from cluster.local import LocalCluster, Running, StartFailed, code_digest, ray_command
 from cluster.observe import AppView, Unreachable, connected, read_apps
 from cluster.ports import LocalPorts
 from modelyard.artifacts.starter.prepare import prepare_all
@@ -38,17 +38,18 @@ def up(
     config: Annotated[Path, typer.Option(help="The Serve config.")] = Path(
         "configs/local.serve.yaml"
     ),
-    port_offset: Annotated[int, typer.Option(help="Move Ray's own ports by this much.")] = 0,
+    port_offset: Annotated[
+        int | None, typer.Option(help="Move Ray's own ports by this much. Default: 0.")
+    ] = None,
     plain_proxy: Annotated[
-        bool, typer.Option("--plain-proxy", help="Ray's Python proxy in place of HAProxy.")
-    ] = False,
+        bool | None, typer.Option("--plain-proxy", help="Ray's Python proxy in place of HAProxy.")
+    ] = None,
 ) -> None:
     """Start a local platform, deploy a config, wait until every model answers, show how to call."""
     settings = Settings.from_environment()
     cluster = LocalCluster(settings)
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # what Ctrl-C cleans up, kill does too
+    # A killed `up` cleans up like an interrupted one.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with cluster.exclusive():
         with _step("models"):
             prepare_all(settings.models, report=lambda line: typer.echo(f"  {line}"))
@@ -56,13 +57,12 @@ def up(
             deployment = _checked(config)
         running = cluster.running()
         if running is not None:
+            _require_same(running, deployment, port_offset, plain_proxy)
             _bring_up(cluster, running, config, deployment)
             return
         with _step("ray"):
-            ports = LocalPorts().shifted(port_offset)
-            running = cluster.start(
-                ports, deployment.http_port, config.absolute(), haproxy=not plain_proxy
-            )
+            ports = LocalPorts().shifted(port_offset or 0)
+            running = cluster.start(ports, deployment.http_port, haproxy=not plain_proxy)
         try:
             _bring_up(cluster, running, config, deployment)
         except BaseException:
@@ -71,11 +71,42 @@ def up(
             raise
 
 
+def _require_same(
+    running: Running, deployment: Deployment, port_offset: int | None, plain_proxy: bool | None
+) -> None:
+    """What is fixed at the start cannot be changed by a deploy. Raises ConfigError."""
+    wanted = None if port_offset is None else LocalPorts().shifted(port_offset)
+    changed = [
+        what
+        for what, differs in (
+            ("http_options.port", running.http_port != deployment.http_port),
+            ("--port-offset", wanted not in (None, running.ports)),
+            ("--plain-proxy", plain_proxy is not None and plain_proxy == running.haproxy),
+        )
+        if differs
+    ]
+    if changed:
+        raise ConfigError(
+            f"a platform runs already, and {', '.join(changed)} cannot change while it runs: "
+            "run `make down` first"
+        )
+
+
 def _bring_up(
     cluster: LocalCluster, running: Running, config: Path, deployment: Deployment
 ) -> None:
-    running = _deploy(cluster, running, config)
-    _wait_until_ready(running, deployment)
+    """Deploy what is not deployed yet, wait for it, ask it."""
+    digest, code = hashlib.sha256(config.read_bytes()).hexdigest(), code_digest()
+    deployed = running.config_digest != digest
+    if deployed:
+        with _step("deploy"):
+            _deploy(running, config)
+    elif running.code_digest != code:
+        typer.echo("the code has changed since it was deployed: `make down` and `make up` load it")
+    _wait_until_ready(running, deployment, deployed=deployed)
+    if deployed:
+        # Not before it is ready: a deploy that failed is done again, and not taken for this one.
+        cluster.remember(replace(running, config_digest=digest, code_digest=code))
     _show(deployment)
 
 
@@ -89,44 +120,38 @@ def _checked(config: Path) -> Deployment:
     return read_target(config)
 
 
-def _deploy(cluster: LocalCluster, running: Running, config: Path) -> Running:
-    """`serve deploy`, unless this very file is deployed already."""
-    digest = hashlib.sha256(config.read_bytes()).hexdigest()
-    if running.config_digest == digest:
-        return running
-    with _step("deploy"):
-        done = subprocess.run(
-            [ray_command("serve"), "deploy", str(config), "--address", running.dashboard_url],
-            env=os.environ | {"RAY_AUTH_MODE": "token"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def _deploy(running: Running, config: Path) -> None:
+    """`serve deploy`. Raises StartFailed with its last line."""
+    done = subprocess.run(
+        [ray_command("serve"), "deploy", str(config), "--address", running.dashboard_url],
+        env=os.environ | {"RAY_AUTH_MODE": "token"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise StartFailed(f"`serve deploy {config}` failed: {' '.join(last)}")
-    running = replace(running, config=str(config.absolute()), config_digest=digest)
-    cluster.remember(running)
-    return running
 
 
-def _wait_until_ready(running: Running, deployment: Deployment) -> None:
+def _wait_until_ready(running: Running, deployment: Deployment, *, deployed: bool) -> None:
     with httpx.Client(base_url=deployment.url) as http:
-        # When all is up, not even joining the cluster: that alone takes seconds.
-        if not _all_answer(http, deployment):
+        # When all is up, not even joining the cluster: that alone takes seconds. After a deploy
+        # the old replicas still answer, so Serve is asked.
+        if deployed or not _all_answer(http, deployment):
             _follow(running, deployment, http)
 
 
 def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> None:
-    deadline = time.monotonic() + READY_WITHIN_S
+    start = time.monotonic()
     board = Board()
     with connected(running), Progress() as progress:
-        while time.monotonic() < deadline:
+        while (waited_s := time.monotonic() - start) < READY_WITHIN_S:
             # While every replica imports torch at once, the board may take seconds to answer.
             with contextlib.suppress(Unreachable):
                 apps = read_apps(board)
                 progress.show(apps)
-                _raise_if_failed(apps)
+                _raise_if_failed(apps, waited_s)
                 if _all_running(apps, deployment) and _all_answer(http, deployment):
                     return
             time.sleep(0.5)
@@ -136,12 +161,13 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> Non
     )
 
 
-def _raise_if_failed(apps: list[AppView]) -> None:
+def _raise_if_failed(apps: list[AppView], waited_s: float) -> None:
+    """Raises StartFailed for what failed since we wait; older posts are of an earlier deploy."""
     for app in apps:
         for replica in app.replicas:
-            if replica.phase is Phase.FAILED:
+            if replica.phase is Phase.FAILED and replica.age_s < waited_s:
                 raise StartFailed(f"{app.name} failed to start: {replica.cause}")
-        if app.status in ("DEPLOY_FAILED", "UNHEALTHY"):
+        if app.status == "DEPLOY_FAILED":
             last = app.message.strip().splitlines()[-1:] or ["no message"]
             raise StartFailed(f"{app.name} is {app.status}: {last[0]}")
 

@@ -15,7 +15,7 @@ from modelyard.config.checked import Checked, parse, take_apart
 from modelyard.config.document import Document
 from modelyard.config.explain import did_you_mean
 from modelyard.config.faults import Fault, Severity
-from modelyard.config.rules import artifacts, names, safety, scaling
+from modelyard.config.rules import artifacts, engine, environment, names, safety, scaling
 from modelyard.config.table import SCHEMA, Table
 
 FLEET_SCHEMA: Final = "modelyard/fleet/v1"
@@ -34,13 +34,18 @@ RULES: Final[tuple[Rule, ...]] = (
     names.models_are_used,
     scaling.policy_is_kept,
     scaling.replicas_are_set_once,
+    scaling.replicas_stay_above_zero,
     scaling.replica_bounds_are_in_order,
     scaling.limit_is_given,
     scaling.target_is_below_the_limit,
     safety.drain_outlasts_answers,
-    safety.environment_is_the_shells,
+    safety.proxy_outlasts_answers,
     safety.host_is_given,
+    safety.port_is_free_of_ray,
     safety.demo_keys_stay_at_home,
+    environment.environment_is_the_shells,
+    engine.generators_have_no_user_config,
+    engine.tensor_parallel_has_gpus,
     artifacts.artifacts_fit,
 )
 
@@ -60,7 +65,10 @@ class Report:
 
 
 def check_document(document: Document, resolve: Callable[[str], Path]) -> Report:
-    """Check a Serve config or a bare table, whichever the file is."""
+    """Check a Serve config or a bare table, whichever the file is. Faults in its order.
+
+    resolve: from an artifact's address to its folder on this machine.
+    """
     schema = document.root.get("schema")
     if "applications" in document.root or schema is None:
         return _check_serve(document, resolve)
@@ -73,14 +81,6 @@ def check_document(document: Document, resolve: Callable[[str], Path]) -> Report
         near = did_you_mean(str(schema), (SCHEMA, FLEET_SCHEMA))
         message = f"unknown schema: {near or f'write {SCHEMA}, or give a Serve config'}"
     return Report((document.fault(("schema",), message),))
-
-
-def check_serve_file(document: Document, resolve: Callable[[str], Path]) -> list[Fault]:
-    """Every fault of a Serve config, in the order of the file.
-
-    resolve: from an artifact's address to its folder on this machine.
-    """
-    return list(_check_serve(document, resolve).faults)
 
 
 def _check_serve(document: Document, resolve: Callable[[str], Path]) -> Report:

@@ -15,7 +15,7 @@ from modelyard.config.explain import explain
 from modelyard.config.faults import Fault, Severity, YamlPath
 from modelyard.config.serve_file import Application, Deployment, ServeFile
 from modelyard.config.shells import INGRESS, SHELLS, Shell
-from modelyard.config.table import Route, Table
+from modelyard.config.table import Frozen, Route, Table
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,13 +24,13 @@ M = TypeVar("M", bound=BaseModel)
 class App:
     """One application: its place in the file, its options and, if it is one of ours, its shell.
 
-    artifact: `args.artifact` of a model, None where the args are at fault.
+    args: what the shell is given, None where they are at fault.
     """
 
     path: YamlPath
     options: Application
     shell: Shell | None
-    artifact: str | None
+    args: Frozen | None
 
     @property
     def is_ingress(self) -> bool:
@@ -39,6 +39,11 @@ class App:
     @property
     def holds_model(self) -> bool:
         return self.shell is not None and self.shell.kind is not None
+
+    @property
+    def artifact(self) -> str | None:
+        """`args.artifact` of a model."""
+        return getattr(self.args, "artifact", None)
 
     @property
     def version(self) -> str:
@@ -134,7 +139,7 @@ def _app(document: Document, path: YamlPath, options: Application) -> tuple[App,
     if shell is None:
         return App(path, options, None, None), []
     args, faults = parse(document, shell.args, options.args, (*path, "args"))
-    app = App(path, options, shell, getattr(args, "artifact", None))
+    app = App(path, options, shell, args)
     for deployment_path, deployment in app.deployments():
         if shell.tunables is not None:
             config = deployment.user_config or {}

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from modelyard.config.table import Frozen
 
 _HTTP_ONLY: Final = "modelyard is reached through its HTTP ingress only: remove it"
+_TLS_IN_FRONT: Final = "Serve's HAProxy speaks plain HTTP: remove it, and end TLS in front of it"
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -26,15 +27,18 @@ class ServeModel(Frozen):
 
 
 class HttpOptions(ServeModel):
+    REFUSED: ClassVar[dict[str, str]] = {
+        "root_path": 'the ingress answers on "/": remove it, and rewrite paths in a proxy in front',
+        "ssl_keyfile": _TLS_IN_FRONT,
+        "ssl_certfile": _TLS_IN_FRONT,
+        "ssl_keyfile_password": _TLS_IN_FRONT,
+        "ssl_ca_certs": _TLS_IN_FRONT,
+    }
+
     host: str = "0.0.0.0"
-    port: int = Field(default=8000, ge=0, le=65_535)
-    root_path: str = ""
-    request_timeout_s: float | None = None
+    port: int = Field(default=8000, ge=1, le=65_535)
+    request_timeout_s: Positive | None = None
     keep_alive_timeout_s: int = 90
-    ssl_keyfile: str | None = None
-    ssl_certfile: str | None = None
-    ssl_keyfile_password: str | None = None
-    ssl_ca_certs: str | None = None
 
 
 class LoggingOptions(ServeModel):
@@ -52,8 +56,11 @@ class TracingOptions(ServeModel):
 
 
 class Policy(ServeModel):
+    REFUSED: ClassVar[dict[str, str]] = {
+        "policy_kwargs": "modelyard's policy takes none, and a replica would not scale: remove it"
+    }
+
     policy_function: str = "ray.serve.autoscaling_policy:default_autoscaling_policy"
-    policy_kwargs: dict[str, Any] = Field(default_factory=dict)
 
 
 class Autoscaling(ServeModel):
@@ -80,16 +87,6 @@ class Backpressure(ServeModel):
     retry_after_s: NonNegative | None = None
 
 
-class Router(ServeModel):
-    request_router_class: str = "ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"
-    request_router_kwargs: dict[str, Any] = Field(default_factory=dict)
-    request_routing_stats_period_s: Positive = 10
-    request_routing_stats_timeout_s: Positive = 30
-    initial_backoff_s: Positive = 0.025
-    backoff_multiplier: Positive = 2
-    max_backoff_s: Positive = 0.5
-
-
 class ActorOptions(ServeModel):
     runtime_env: dict[str, Any] = Field(default_factory=dict)
     num_cpus: NonNegative | None = None
@@ -105,6 +102,8 @@ class Deployment(ServeModel):
     REFUSED: ClassVar[dict[str, str]] = {
         "gang_scheduling_config": "a version is one engine per replica: remove it",
         "deployment_actors": "the shells start what they need: remove it",
+        "request_router_config": "the shells set it in code, and a change restarts the app: "
+        "remove it",
     }
 
     name: str
@@ -126,7 +125,6 @@ class Deployment(ServeModel):
     )
     max_replicas_per_node: int = Field(default=100, ge=1, le=100)
     logging_config: LoggingOptions = LoggingOptions()
-    request_router_config: Router = Router()
     rolling_update_percentage: float = Field(default=0.2, gt=0, le=1)
     max_surge_percent: int = Field(default=0, ge=0, le=100)
 
@@ -154,11 +152,12 @@ class ServeFile(ServeModel):
         "grpc_options": _HTTP_ONLY,
         "controller_options": "whoever starts Ray sets the controller's environment: remove it",
         "import_path": "one app at the top is Serve's old form: list it under applications",
+        "target_capacity": "it scales every app at once, whatever its own numbers say: remove it",
     }
 
-    proxy_location: Literal["Disabled", "HeadOnly", "EveryNode"] = "EveryNode"
+    # Not "Disabled": nobody could reach the ingress.
+    proxy_location: Literal["HeadOnly", "EveryNode"] = "EveryNode"
     http_options: HttpOptions = HttpOptions()
     logging_config: LoggingOptions | None = None
     tracing_config: TracingOptions | None = None
-    target_capacity: float | None = Field(default=None, ge=0, le=100)
     applications: list[Application] = Field(min_length=1)

@@ -41,10 +41,12 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Raises ConfigError for a `~` that leads nowhere."""
         env = os.environ if environ is None else environ
-        home = Path(env.get("MODELYARD_HOME") or DEFAULT_HOME).expanduser().absolute()
+        home = expand(env.get("MODELYARD_HOME") or DEFAULT_HOME, "MODELYARD_HOME").absolute()
         secret = env.get("MODELYARD_SECRET_FILE")
-        return cls(home=home, secret_file=Path(secret).expanduser() if secret else home / "secret")
+        own = expand(secret, "MODELYARD_SECRET_FILE") if secret else home / "secret"
+        return cls(home=home, secret_file=own)
 
     def secret(self) -> bytes:
         """The signing key. Raises ConfigError when it is missing or too short to be one."""
@@ -76,3 +78,13 @@ class Settings:
             pass
         finally:
             aside.unlink()
+
+
+def expand(path: str, name: str) -> Path:
+    """`path` with its `~` replaced. Raises ConfigError, calling the setting by its `name`."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{name} is {path!r}, and there is no such user's home: give an absolute path"
+        ) from error

@@ -7,7 +7,7 @@ from typing import Final
 
 from modelyard.config.model_args import GeneratorArgs, NoArgs, SmallModelArgs
 from modelyard.config.table import Frozen
-from modelyard.config.tunables import BatchTunables, NoTunables
+from modelyard.config.tunables import BatchTunables
 from modelyard.contract.operations import Kind
 
 INGRESS: Final = "deployments.ingress:app"
@@ -15,7 +15,11 @@ INGRESS: Final = "deployments.ingress:app"
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """kind: None for an app without a model. tunables: None where user_config is the table."""
+    """kind: None for an app without a model.
+
+    tunables: what user_config of a model holds, None for a model without any and for the ingress,
+    whose user_config is the table.
+    """
 
     deployment: str
     kind: Kind | None
@@ -25,7 +29,7 @@ class Shell:
 
 SHELLS: Final[dict[str, Shell]] = {
     INGRESS: Shell("Ingress", None, NoArgs, None),
-    "deployments.generator:app": Shell("Generator", Kind.GENERATOR, GeneratorArgs, NoTunables),
+    "deployments.generator:app": Shell("Generator", Kind.GENERATOR, GeneratorArgs, None),
     "deployments.embedder:app": Shell("Embedder", Kind.EMBEDDER, SmallModelArgs, BatchTunables),
     "deployments.classifier:app": Shell(
         "Classifier", Kind.CLASSIFIER, SmallModelArgs, BatchTunables

@@ -84,9 +84,6 @@ class Tenant(Frozen):
     priority: Priority = "interactive"
     models: tuple[str, ...] = ()
 
-    def may_use(self, alias: str) -> bool:
-        return "*" in self.models or alias in self.models
-
 
 class Key(Frozen):
     """A key's hash, never the key. A key without tenant can administer and scrape, not invoke."""
@@ -97,10 +94,16 @@ class Key(Frozen):
     roles: tuple[Role, ...] = ("invoke",)
 
     @model_validator(mode="after")
-    def _callers_have_a_tenant(self) -> Self:
+    def _roles_are_of_use(self) -> Self:
+        if not self.roles:
+            raise ValueError(f"key {self.id!r} has no roles: add one, or remove the key")
         if self.tenant is None and set(self.roles) & {"invoke", "evaluate"}:
             raise ValueError(
                 f"key {self.id!r} may invoke but names no tenant: add tenant, or drop the role"
+            )
+        if "evaluate" in self.roles and "invoke" not in self.roles:
+            raise ValueError(
+                f"key {self.id!r} may evaluate but not invoke, so it could call nothing: add invoke"
             )
         return self
 
@@ -115,12 +118,24 @@ class Table(Frozen):
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=256 * 1024 * 1024)
 
     @model_validator(mode="after")
-    def _names_resolve(self) -> Self:
-        seen: set[str] = set()
+    def _keys_are_unique(self) -> Self:
+        ids: set[str] = set()
+        holders: dict[str, str] = {}
         for key in self.keys:
-            if key.id in seen:
+            if key.id in ids:
                 raise ValueError(f"two keys have the id {key.id!r}: ids must be unique")
-            seen.add(key.id)
+            if key.sha256 in holders:
+                raise ValueError(
+                    f"keys {holders[key.sha256]!r} and {key.id!r} have one sha256, and only one of "
+                    "them could count: make a new key with `modelyard keys new`"
+                )
+            ids.add(key.id)
+            holders[key.sha256] = key.id
+        return self
+
+    @model_validator(mode="after")
+    def _names_resolve(self) -> Self:
+        for key in self.keys:
             if key.tenant is not None and key.tenant not in self.tenants:
                 raise ValueError(
                     f"key {key.id!r} names the tenant {key.tenant!r}, which is not in tenants: "
@@ -133,11 +148,6 @@ class Table(Frozen):
                         f"tenant {name!r} lists the model {alias!r}, which is not in routes"
                     )
         return self
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """Every version some alias leads to, once, in order."""
-        return tuple(dict.fromkeys(route.stable for route in self.routes.values()))
 
     def digest(self) -> str:
         record = self.model_dump(mode="json", by_alias=True)

@@ -17,7 +17,3 @@ class BatchTunables(Frozen):
     max_batch_size: int = Field(default=32, ge=1, le=4096)
     max_batch_tokens: int = Field(default=8192, ge=1)
     max_wait_ms: float = Field(default=0, ge=0, le=1000)
-
-
-class NoTunables(Frozen):
-    """For a deployment that has none: any key is a fault."""

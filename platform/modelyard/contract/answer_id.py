@@ -7,8 +7,12 @@ import binascii
 import hashlib
 import hmac
 from dataclasses import dataclass
+from typing import Final
 
 from modelyard.contract.errors import InvalidRequest
+
+# vLLM writes one before the id it is given, by the route: chat, completions.
+PREFIXES: Final = ("chatcmpl-", "cmpl-")
 
 _NONCE_BYTES = 6
 _TIME_BYTES = 5
@@ -36,15 +40,28 @@ def mint(answer: AnswerId, tenant: str, secret: bytes) -> str:
 
 
 def read(text: str, tenant: str, secret: bytes) -> AnswerId:
-    """What `mint` was given. Raises InvalidRequest for a forged id or one of another tenant."""
+    """What `mint` was given. Raises InvalidRequest for a forged id or one of another tenant.
+
+    Takes the id as minted, or as an OpenAI route showed it, with one of PREFIXES before it.
+    """
+    # Bare first: base64 has `-` in its alphabet, so a minted id may itself begin like a prefix.
+    for prefix in ("", *PREFIXES):
+        if text.startswith(prefix):
+            answer = _read(text[len(prefix) :], tenant, secret)
+            if answer is not None:
+                return answer
+    raise InvalidRequest("the id is not one of ours", param="id")
+
+
+def _read(text: str, tenant: str, secret: bytes) -> AnswerId | None:
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise InvalidRequest("the id is not one of ours", param="id") from error
+    except (binascii.Error, ValueError):
+        return None
     signature, payload = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
     names = payload[_TIME_BYTES + _NONCE_BYTES :].split(b"\0")
     if len(names) != 3 or not hmac.compare_digest(_mac(payload, tenant, secret), signature):
-        raise InvalidRequest("the id is not one of ours", param="id")
+        return None
     version, arm, rollout = (name.decode() for name in names)
     nonce = payload[_TIME_BYTES : _TIME_BYTES + _NONCE_BYTES]
     return AnswerId(version, arm, rollout, int.from_bytes(payload[:_TIME_BYTES], "big"), nonce)

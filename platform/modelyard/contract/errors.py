@@ -42,7 +42,6 @@ class Failure:
     wire_code: str | None = None  # OpenAI's `code` word when it is more precise than ours
     retryable: bool | None = None  # None: the code's default
     retry_after_s: float | None = None
-    engine_worked: bool = False
 
 
 class RequestError(ModelyardError):

@@ -20,16 +20,19 @@ async def cancelled_when_gone(receive: Receive) -> AsyncGenerator[None]:
     task = asyncio.current_task()
     assert task is not None
     watcher = asyncio.create_task(_left(receive))
+    inside = True
 
     def cancel(done: asyncio.Task[None]) -> None:
-        if not done.cancelled() and done.exception() is None:
+        if not done.cancelled() and done.exception() is None and inside:
             task.cancel()
 
     watcher.add_done_callback(cancel)
     try:
         yield
     finally:
-        watcher.remove_done_callback(cancel)
+        # A flag and not remove_done_callback: a watcher that finished in the body's last tick has
+        # its callback scheduled already, which would cancel whatever the task does next.
+        inside = False
         watcher.cancel()
 
 

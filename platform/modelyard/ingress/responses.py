@@ -23,12 +23,13 @@ from modelyard.contract.headers import (
 from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import body_for, headers_for, sse_error
 from modelyard.ingress.disconnect import cancelled_when_gone
-from modelyard.ingress.pipeline import Pipeline, Prepared
+from modelyard.ingress.pipeline import CLIENT_GONE, Pipeline, Prepared
 
 DONE: Final = b"data: [DONE]\n\n"
 # One newline, not two: a blank line after a comment makes the openai client read an empty event.
 KEEP_ALIVE: Final = b": keep-alive\n"
 KEEP_ALIVE_S: Final = 5.0
+LAST_WORDS_S: Final = 5.0  # to take the error of a stream whose total deadline has passed
 
 
 class StreamBroken(Exception):
@@ -156,11 +157,23 @@ class StreamResponse(Response):
             if not self._started:
                 self._started = True
                 self._begun.set()
-                await self._send(self._start())
+                await self._send_in_time(self._start())
             self._ended = not more
             if data or not more:
                 self._sent_at = self._pipeline.now()
-                await self._send({"type": "http.response.body", "body": data, "more_body": more})
+                message = {"type": "http.response.body", "body": data, "more_body": more}
+                await self._send_in_time(message)
+
+    async def _send_in_time(self, message: dict[str, Any]) -> None:
+        """Send, unless the client does not read: it must not hold a sequence slot for ever."""
+        prepared = self._prepared
+        left_s = prepared.started + prepared.deadlines.total_s - self._pipeline.now()
+        try:
+            async with asyncio.timeout(max(left_s, LAST_WORDS_S)):
+                await self._send(message)
+        except TimeoutError as error:
+            self._pipeline.settle(prepared, CLIENT_GONE, "cancelled", "slow_client")
+            raise StreamBroken(f"stream {prepared.record.request_id}: nobody reads it") from error
 
     def _start(self) -> dict[str, Any]:
         headers = answer_headers(self._prepared) | {

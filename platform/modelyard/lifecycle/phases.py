@@ -12,7 +12,6 @@ class Phase(StrEnum):
     LOADING = "Loading"
     WARMING = "Warming"
     READY = "Ready"
-    DRAINING = "Draining"
     FAILED = "Failed"
 
 

@@ -74,9 +74,13 @@ def _evaluated(version: str, caller: Caller, table: Table, fleet: Fleet) -> Rout
     aliases = [alias for alias, route in table.routes.items() if route.stable == version]
     if not aliases and fleet.describe(version) is None:
         raise _unknown(version)
-    if aliases and not any(_entitled(alias, caller) for alias in aliases):
-        raise _not_entitled(version, caller)
-    return table.routes[aliases[0]] if aliases else Route(stable=version)
+    if not aliases:
+        return Route(stable=version)
+    # One's own alias decides, not the first of the file: its limits are what the caller is owed.
+    for alias in aliases:
+        if _entitled(alias, caller):
+            return table.routes[alias]
+    raise _not_entitled(version, caller)
 
 
 def _unknown(name: str) -> NotFound:

@@ -1,27 +1,17 @@
-"""Rules about what a deploy could lose: open streams, the environment, the front door."""
+"""Rules about what a deploy could lose: open streams, the front door."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from modelyard.config.checked import Checked
 from modelyard.config.demo import DEMO_KEY_HASHES
-from modelyard.config.faults import Fault, YamlPath
+from modelyard.config.faults import Fault
 
-# The shells set these in code before they load an engine (deployments/vllm_engine.py).
-RESERVED_VARIABLES: Final = frozenset(
-    {
-        "TORCHDYNAMO_DISABLE",
-        "OMP_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "HF_HUB_OFFLINE",
-        "TRANSFORMERS_OFFLINE",
-        "TOKENIZERS_PARALLELISM",
-    }
-)
-RESERVED_PREFIX: Final = "VLLM_"
+# Where Ray listens unless told otherwise; what `modelyard up` moves, it compares when it starts.
+RAY_PORTS: Final = {8265: "Ray's dashboard", 52365: "Ray's dashboard agent"}
 
 
 def drain_outlasts_answers(checked: Checked) -> Iterator[Fault]:
@@ -43,25 +33,15 @@ def drain_outlasts_answers(checked: Checked) -> Iterator[Fault]:
                 )
 
 
-def environment_is_the_shells(checked: Checked) -> Iterator[Fault]:
-    for app in checked.apps:
-        yield from _reserved(checked, (*app.path, "runtime_env"), app.options.runtime_env)
-        for path, deployment in app.deployments():
-            yield from _reserved(
-                checked,
-                (*path, "ray_actor_options", "runtime_env"),
-                deployment.ray_actor_options.runtime_env,
-            )
-
-
-def _reserved(checked: Checked, path: YamlPath, runtime_env: dict[str, Any]) -> Iterator[Fault]:
-    variables = runtime_env.get("env_vars")
-    for name in variables if isinstance(variables, dict) else ():
-        if name in RESERVED_VARIABLES or name.startswith(RESERVED_PREFIX):
-            yield checked.fault(
-                (*path, "env_vars", name),
-                "the shells set this variable themselves, to what the engine needs: remove it",
-            )
+def proxy_outlasts_answers(checked: Checked) -> Iterator[Fault]:
+    """The ingress ends requests at their deadlines; a proxy that ends them sooner cuts answers."""
+    timeout_s = checked.serve.http_options.request_timeout_s
+    total_s = max((route.deadlines.total_s for _, route in checked.all_routes), default=0.0)
+    if timeout_s is not None and timeout_s < total_s:
+        yield checked.fault(
+            ("http_options", "request_timeout_s"),
+            f"below {total_s:g}, the longest deadlines.total_s of a route: remove it, or raise it",
+        )
 
 
 def host_is_given(checked: Checked) -> Iterator[Fault]:
@@ -71,6 +51,15 @@ def host_is_given(checked: Checked) -> Iterator[Fault]:
             ("http_options", "host"),
             f"missing, and Serve's default {options.host} listens on every network: write "
             "`http_options: {host: 127.0.0.1, port: 8000}`, or the address that you mean",
+        )
+
+
+def port_is_free_of_ray(checked: Checked) -> Iterator[Fault]:
+    port = checked.serve.http_options.port
+    if port in RAY_PORTS:
+        yield checked.fault(
+            ("http_options", "port"),
+            f"{RAY_PORTS[port]} listens there: choose another, such as 8000",
         )
 
 

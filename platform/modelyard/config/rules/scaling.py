@@ -41,6 +41,16 @@ def replicas_are_set_once(checked: Checked) -> Iterator[Fault]:
             )
 
 
+def replicas_stay_above_zero(checked: Checked) -> Iterator[Fault]:
+    """The ingress answers 503 while a version has no replica, so Serve would see no request."""
+    for path, _, scaling in _autoscaled(checked):
+        if scaling.min_replicas < 1:
+            yield checked.fault(
+                (*path, "autoscaling_config", "min_replicas"),
+                "scaling from zero comes with a later release: set at least 1",
+            )
+
+
 def replica_bounds_are_in_order(checked: Checked) -> Iterator[Fault]:
     for path, _, scaling in _autoscaled(checked):
         config_path: YamlPath = (*path, "autoscaling_config")

@@ -1,0 +1,118 @@
+"""The board, called in this process: what it keeps, for how long, and how old it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from ray.exceptions import ActorDiedError, RayError
+
+from cluster import board
+from cluster.board import FORGET_AFTER_S, FORGET_STARTING_AFTER_S, Board, BoardActor
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.report import Post, ReplicaReport
+
+REPORT = ReplicaReport("gen@1.0.0", "r-1", "node-a", 41, Phase.READY, 2.0)
+OTHER = replace(REPORT, replica="r-2", pid=42)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The board's own clock only: the event loop reads `time.monotonic` too."""
+    clock = Clock()
+    monkeypatch.setattr(board, "time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+async def test_a_new_board_is_empty(clock: Clock) -> None:
+    assert await BoardActor().read() == []
+
+
+async def test_each_post_is_read_with_its_own_age(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.post(REPORT)
+    clock.now_s += 3
+    await actor.post(OTHER)
+    clock.now_s += 1.5
+    assert await actor.read() == [Post(REPORT, 4.5), Post(OTHER, 1.5)]
+
+
+async def test_a_replicas_next_post_replaces_its_last(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.post(REPORT)
+    clock.now_s += 5
+    busy = replace(REPORT, ongoing=3)
+    await actor.post(busy)
+    assert await actor.read() == [Post(busy, 0.0)]
+
+
+async def test_reading_does_not_renew_a_post(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.post(REPORT)
+    clock.now_s += 100
+    assert [post.age_s for post in await actor.read()] == [100.0]
+    clock.now_s += FORGET_AFTER_S - 100
+    assert await actor.read() == []
+
+
+async def test_a_silent_replica_is_forgotten_and_the_others_are_not(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.post(REPORT)
+    clock.now_s += FORGET_AFTER_S - 1
+    await actor.post(OTHER)
+    assert len(await actor.read()) == 2
+    clock.now_s += 1
+    assert await actor.read() == [Post(OTHER, 1.0)]
+
+
+async def test_what_was_forgotten_does_not_come_back_without_a_post(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.post(REPORT)
+    clock.now_s += FORGET_AFTER_S
+    assert await actor.read() == []
+    clock.now_s -= FORGET_AFTER_S
+    assert await actor.read() == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "kept_s"),
+    [
+        (Phase.FETCHING, FORGET_STARTING_AFTER_S),
+        (Phase.VERIFYING, FORGET_STARTING_AFTER_S),
+        (Phase.LOADING, FORGET_STARTING_AFTER_S),
+        (Phase.WARMING, FORGET_STARTING_AFTER_S),
+        (Phase.READY, FORGET_AFTER_S),
+        (Phase.FAILED, FORGET_AFTER_S),
+    ],
+)
+async def test_a_starting_replica_is_kept_for_as_long_as_a_phase_may_take(
+    clock: Clock, phase: Phase, kept_s: float
+) -> None:
+    actor = BoardActor()
+    await actor.post(replace(REPORT, phase=phase))
+    clock.now_s += kept_s - 1
+    assert len(await actor.read()) == 1
+    clock.now_s += 1
+    assert await actor.read() == []
+
+
+async def test_a_dead_board_is_looked_for_anew() -> None:
+    class Dead:
+        async def remote(self, *_: object) -> None:
+            raise ActorDiedError
+
+    door = Board()
+    for ask in (door.read, lambda: door.confirm(REPORT)):
+        door._actor = SimpleNamespace(read=Dead(), post=Dead())
+        with pytest.raises(RayError):
+            await ask()
+        assert door._actor is None
