@@ -92,7 +92,7 @@ def from_vllm(error: Exception) -> RequestError | None:
             text = error.args[0] if error.args else str(error)
             return _invalid(str(text), error.parameter)
         case GracefulHTTPError():
-            return Overloaded("the engine's queue is full", reason="engine_full", retry_after_s=1)
+            return _engine_busy()
         case VLLMClientError() | ValueError() | TypeError() | OverflowError():
             return _invalid(str(error), None)
     return None
@@ -103,7 +103,13 @@ def from_error_object(error: dict[str, Any]) -> RequestError:
     message, code = str(error.get("message", "")), error.get("code")
     if isinstance(code, int) and 400 <= code < 500:
         return _invalid(message, error.get("param"))
+    if code == 503:  # its queue is full, or it asks for a retry
+        return _engine_busy()
     return Internal("the engine failed on this request")
+
+
+def _engine_busy() -> Overloaded:
+    return Overloaded("the engine's queue is full", reason="engine_full", retry_after_s=1)
 
 
 def _invalid(message: str, param: str | None) -> InvalidRequest:

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from modelyard.artifacts.manifest import ScoreKind
+from modelyard.batching import rank
 from modelyard.batching.batcher import Batcher
 from modelyard.batching.encode import Encoder
 from modelyard.batching.rank import RANKERS, Ranker, RankInput, Texts
@@ -135,3 +136,40 @@ async def test_a_score_that_is_not_finite_fails_with_its_place(one_label: Path) 
     batcher: Batcher[RankInput, Tensor] = Batcher(overflowing, BatchTunables())
     with pytest.raises(Internal, match="text 2: the model gave no finite"):
         await ranker.scores(batcher, ranker.tokenize(Texts(["refund"], ["my", "plan"], FIELDS)))
+
+
+async def test_many_queries_are_not_all_kept_at_once(
+    one_label: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank, "QUERIES_AT_ONCE", 2)
+    ranker = ranker_of(one_label, "late-interaction", dtype=torch.float32)
+    real, waiting, most = ranker.compute, 0, 0
+
+    def counting(batch: Sequence[RankInput]) -> list[Tensor | Exception]:
+        nonlocal waiting, most
+        waiting += sum(1 if one.query is None else -1 for one in batch)
+        most = max(most, waiting)
+        return real(batch)
+
+    batcher: Batcher[RankInput, Tensor] = Batcher(counting, BatchTunables())
+    texts = Texts(DOCUMENTS, DOCUMENTS, FIELDS)
+    ours = await ranker.scores(batcher, ranker.tokenize(texts))
+    assert ours == pytest.approx([1.0] * len(DOCUMENTS), abs=1e-5)
+    assert most == 2
+
+
+async def test_a_failure_in_a_later_part_names_the_text_of_the_request(
+    one_label: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank, "QUERIES_AT_ONCE", 2)
+    ranker = ranker_of(one_label, "late-interaction")
+    real, calls = ranker.compute, 0
+
+    def failing(batch: Sequence[RankInput]) -> list[Tensor | Exception]:
+        nonlocal calls
+        calls += 1
+        return real(batch) if calls < 3 else [Internal("no") for _ in batch]
+
+    batcher: Batcher[RankInput, Tensor] = Batcher(failing, BatchTunables())
+    with pytest.raises(Internal, match="text 2: no"):
+        await ranker.scores(batcher, ranker.tokenize(Texts(DOCUMENTS, DOCUMENTS, FIELDS)))

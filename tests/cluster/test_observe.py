@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ray.serve._private.common import DeploymentStatus, DeploymentStatusTrigger
 from ray.serve.schema import (
     ApplicationStatus,
     ApplicationStatusOverview,
-    DeploymentStatus,
     DeploymentStatusOverview,
-    DeploymentStatusTrigger,
 )
 
 from cluster.observe import ReplicaView, _app, _view
@@ -24,12 +23,13 @@ REPORT = ReplicaReport("gen@1.0.0", "r-1", "node-a", 41, Phase.LOADING, 2.0, PHA
 READY = replace(REPORT, phase=Phase.READY, phase_s=60.0, ongoing=3)
 
 
-def deployment_of(message: str = "", **states: Any) -> DeploymentStatusOverview:
+def deployment_of(message: str = "", **states: int) -> DeploymentStatusOverview:
     # Serve's annotation says ReplicaState; what `serve.status` puts there are their values.
+    counts: Any = states
     return DeploymentStatusOverview(
         DeploymentStatus.UPDATING,
         DeploymentStatusTrigger.UNSPECIFIED,
-        states,
+        counts,
         message,
     )
 

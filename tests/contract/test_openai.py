@@ -68,7 +68,16 @@ def test_null_equals_absent(name: str) -> None:
 
 @pytest.mark.parametrize("operation", FIELDS)
 def test_every_field_of_the_allow_list_passes_unchanged(operation: Operation) -> None:
-    given = {name: 1 for name in FIELDS[operation] if name not in ("stream", "messages", "prompt")}
+    given: dict[str, Any] = dict.fromkeys(FIELDS[operation], 1) | {
+        "stream": True,
+        "stop": ["x"],
+        "logit_bias": {"7": -100},
+        "stop_token_ids": [1],
+        "response_format": {"type": "json_object"},
+        "structured_outputs": {"choice": ["a", "b"]},
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    }
+    given = {name: given[name] for name in FIELDS[operation] - {"messages", "prompt"}}
     fields = filter_fields(operation, CHAT | COMPLETION | given)
     assert given.items() <= fields.passed.items()
 
@@ -154,6 +163,12 @@ def test_a_message_must_be_an_object(message: object) -> None:
         "text",
         None,
         [],
+        # The engine takes it for an image, whatever its type says.
+        {"type": "text", "text": "x", "uuid": "u", "image_url": "http://169.254.169.254/"},
+        {"type": "text", "image_url": "http://169.254.169.254/"},
+        {"type": "text", "text": None},
+        {"type": "text", "text": {"image_url": "http://169.254.169.254/"}},
+        {"type": "text", "refusal": "x"},
     ],
 )
 def test_a_part_that_is_not_text_is_refused(part: object) -> None:
@@ -169,7 +184,9 @@ def test_text_parts_and_empty_content_pass() -> None:
         {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
     ]
-    assert chat(messages=messages).passed["messages"] == messages
+    passed = chat(messages=messages).passed["messages"]
+    assert passed == messages
+    assert passed[0] is not messages[0]
 
 
 @pytest.mark.parametrize(
@@ -204,6 +221,8 @@ def test_every_documented_shape_of_prompt_passes(prompt: object) -> None:
         [[1], "a"],
         [[1], []],
         ["a"] * (MAX_PROMPTS + 1),
+        [1] * 131_073,
+        [[1] * 70_000] * 2,
         [[1]] * (MAX_PROMPTS + 1),
     ],
 )

@@ -72,6 +72,28 @@ def test_the_number_of_inputs_is_bounded_but_not_the_length_of_one() -> None:
     assert "2049 texts" in fault(RerankRequest, query="q", documents=["a"] * (MAX_INPUTS + 1))[1]
 
 
+def test_token_ids_are_bounded_in_all_and_in_size() -> None:
+    parse(EmbeddingsRequest, input=[[1] * 64] * 2000)
+    where, what = fault(EmbeddingsRequest, input=[[1] * 65] * 2048)
+    assert (where, "131072 token ids" in what) == (("input",), True)
+    assert "131072 token ids" in fault(EmbeddingsRequest, input=[1] * 131_073)[1]
+    assert fault(EmbeddingsRequest, input=[2**31])[1] == WRONG_INPUT
+
+
+def test_too_many_documents_are_counted_before_they_are_read() -> None:
+    assert "2049 texts" in fault(RerankRequest, query="q", documents=[None] * 2049)[1]
+
+
+def test_the_two_ways_of_reading_agree() -> None:
+    """The ingress validates a dict, a job the JSON: no type may pass in one way only."""
+    record = {"model": "m", "input": [[1, 2]], "encoding_format": "base64", "dimensions": 3}
+    again = EmbeddingsRequest.model_validate_json(json.dumps(record))
+    assert EmbeddingsRequest.model_validate(record) == again
+    for odd in ((1, 2), ("a",), {1}, b"a"):
+        with pytest.raises(ValidationError):
+            EmbeddingsRequest.model_validate({"model": "m", "input": odd})
+
+
 def test_null_equals_absent_and_unknown_fields_are_ignored() -> None:
     request = parse(EmbeddingsRequest, input="a", encoding_format=None, dimensions=None, other=1)
     assert request == parse(EmbeddingsRequest, input="a")

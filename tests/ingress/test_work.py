@@ -34,6 +34,11 @@ def work(operation: Operation, limits: RouteLimits = LIMITS, **changes: Any) -> 
     return make_work(operation, BODIES[operation] | changes, limits, GENERATOR)
 
 
+def sent(made: Work) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(made.encoded)
+    return record
+
+
 def refused(operation: Operation, **changes: Any) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
         work(operation, **changes)
@@ -46,7 +51,7 @@ def test_the_smallest_body_of_each_operation_is_work(operation: Operation) -> No
     assert not made.stream
     assert made.ignored == ()
     assert made.choices == 1
-    json.dumps(made.body)
+    assert json.loads(made.encoded)
 
 
 @pytest.mark.parametrize("operation", SMALL)
@@ -54,11 +59,11 @@ def test_small_models_have_no_output_cap_and_do_not_stream(operation: Operation)
     made = work(operation, stream=True, colour="red", user="u")
     assert (made.cap_tokens, made.stream) == (0, False)
     assert made.ignored == ("colour", "stream")
-    assert "colour" not in made.body
+    assert b"colour" not in made.encoded
 
 
 def test_documents_become_texts() -> None:
-    assert work(Operation.RERANK).body["documents"] == ["a", "b"]
+    assert sent(work(Operation.RERANK))["documents"] == ["a", "b"]
 
 
 @pytest.mark.parametrize("operation", Operation)
@@ -130,13 +135,13 @@ def test_a_cap_above_the_limit_is_400_and_says_the_limit(
 def test_without_a_cap_the_routes_default_runs(operation: Operation, engine_name: str) -> None:
     made = work(operation)
     assert made.cap_tokens == 100
-    assert made.body[engine_name] == 100
+    assert sent(made)[engine_name] == 100
     capped = work(operation, max_tokens=7)
-    assert (capped.cap_tokens, capped.body[engine_name]) == (7, 7)
+    assert (capped.cap_tokens, sent(capped)[engine_name]) == (7, 7)
 
 
 def test_of_both_caps_one_is_passed_on() -> None:
-    body = work(Operation.CHAT, max_tokens=9, max_completion_tokens=7).body
+    body = sent(work(Operation.CHAT, max_tokens=9, max_completion_tokens=7))
     assert body["max_completion_tokens"] == 7
     assert "max_tokens" not in body
 
@@ -177,6 +182,34 @@ def test_a_text_in_place_of_a_model_is_not_echoed() -> None:
     assert "secret" not in caught.value.message
 
 
+@pytest.mark.parametrize("operation", Operation)
+def test_what_is_sent_is_the_request_as_it_came(operation: Operation) -> None:
+    made, given = sent(work(operation)), dict(BODIES[operation])
+    if operation is Operation.RERANK:
+        given["documents"] = ["a", "b"]
+    assert {name: made.get(name) for name in given if name != "model"} == {
+        name: value for name, value in given.items() if name != "model"
+    }
+
+
+def test_the_native_deadline_is_read() -> None:
+    assert work(Operation.GENERATE, deadline_ms=5).deadline_ms == 5
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), "half \ud800"])
+def test_what_json_cannot_hold_is_refused_when_it_is_written(value: object) -> None:
+    error = refused(Operation.CHAT, temperature=value)
+    assert "JSON cannot hold" in error.message
+    assert "half" not in error.message
+
+
+def test_a_flood_of_unknown_fields_is_one_error() -> None:
+    error = refused(Operation.GENERATE, **{"x" * 999 + str(n): 1 for n in range(5)})
+    assert error.param == "x" * 64
+    flood = {"role": "user", "content": "x"} | {str(n): 1 for n in range(5)}
+    assert "item 0" in refused(Operation.GENERATE, messages=[flood]).message
+
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -209,38 +242,39 @@ def test_any_json_object_is_work_or_a_request_error(
     try:
         alias_of(body)
         made = make_work(operation, body, LIMITS, GENERATOR)
-        deadline = deadline_s(made.body, {}, stream=made.stream)
+        deadline = deadline_s(made, {})
         lowered(Deadlines(), deadline)
     except InvalidRequest:
         return
-    json.dumps(made.body, ensure_ascii=False, allow_nan=False).encode()
+    assert b"Infinity" not in made.encoded
+    json.loads(made.encoded.decode())
     assert made.cap_tokens <= 400
     assert made.choices >= 1
 
 
 @pytest.mark.parametrize(
-    ("body", "headers", "stream", "expected"),
+    ("own_ms", "headers", "stream", "expected"),
     [
-        ({}, {}, False, None),
-        ({"deadline_ms": 2500}, {}, False, 2.5),
-        ({}, {"X-Deadline-Ms": "1500"}, True, 1.5),
-        ({}, {"x-stainless-read-timeout": "600"}, False, 600.0),
-        ({}, {"x-stainless-read-timeout": "600"}, True, None),
-        ({"deadline_ms": 2500}, {"X-Deadline-Ms": "900"}, False, 0.9),
-        ({"deadline_ms": 100}, {"X-Deadline-Ms": "900"}, False, 0.1),
+        (None, {}, False, None),
+        (2500, {}, False, 2.5),
+        (None, {"X-Deadline-Ms": "1500"}, True, 1.5),
+        (None, {"x-stainless-read-timeout": "600"}, False, 600.0),
+        (None, {"x-stainless-read-timeout": "600"}, True, None),
+        (2500, {"X-Deadline-Ms": "900"}, False, 0.9),
+        (100, {"X-Deadline-Ms": "900"}, False, 0.1),
     ],
 )
 def test_the_strictest_deadline_counts(
-    body: dict[str, Any], headers: dict[str, str], stream: bool, expected: float | None
+    own_ms: int | None, headers: dict[str, str], stream: bool, expected: float | None
 ) -> None:
-    assert deadline_s(body, headers, stream=stream) == expected
+    assert deadline_s(Work(b"", stream=stream, deadline_ms=own_ms), headers) == expected
 
 
 @pytest.mark.parametrize("name", ["X-Deadline-Ms", "x-stainless-read-timeout"])
 @given(text=st.text() | st.sampled_from(["0", "-1", "nan", "inf", "1e400", "", "None"]))
 def test_a_header_that_is_no_positive_number_is_400(name: str, text: str) -> None:
     try:
-        seconds = deadline_s({}, {name: text}, stream=False)
+        seconds = deadline_s(Work(b""), {name: text})
     except InvalidRequest:
         return
     assert seconds is not None

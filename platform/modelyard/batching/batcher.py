@@ -61,20 +61,23 @@ class Batcher(Generic[In, Out]):
         finally:
             self._leave([entry])
 
-    async def submit_all(self, items: Sequence[tuple[In, int]], name: str = "input") -> list[Out]:
+    async def submit_all(
+        self, items: Sequence[tuple[In, int]], name: str = "input", first: int = 0
+    ) -> list[Out]:
         """The results for one request's (input, tokens) pairs, in order.
 
         The first failure fails the request, its text naming the input's index, and the others
-        leave the queue: nobody would read their results.
+        leave the queue: nobody would read their results. first: the index of the first of them,
+        for a request that submits its inputs in parts.
         """
         entries = [self._enqueue(item, tokens) for item, tokens in items]
         try:
             return await asyncio.gather(*(entry.future for entry in entries))
         except RequestError as error:
-            message = f"{name} {index_of(error, entries)}: {error.message}"
+            message = f"{name} {first + index_of(error, entries)}: {error.message}"
             raise from_failure(replace(error.failure(), message=message)) from error
         except Exception as error:
-            error.add_note(f"{name} {index_of(error, entries)}")
+            error.add_note(f"{name} {first + index_of(error, entries)}")
             raise
         finally:
             self._leave(entries)

@@ -22,6 +22,8 @@ from modelyard.scoring import (
     mean_pool,
 )
 
+QUERIES_AT_ONCE: Final = 32  # 6 MB of vectors of 256 tokens in 384 dimensions
+
 
 class RankInput(NamedTuple):
     """A text or pair to run. query: token vectors [Q, H] to score it against (late interaction)."""
@@ -120,7 +122,8 @@ class BiEncoder(Ranker):
 
 class LateInteraction(Ranker):
     """MaxSim over token vectors. The query runs first, and each passage is scored in its own batch:
-    to keep the vectors of 2048 passages until the end would take a gigabyte."""
+    to keep the vectors of 2048 passages until the end would take a gigabyte. As many queries would
+    take 400 MB, so they run some at a time."""
 
     def compute(self, batch: Sequence[RankInput]) -> list[Tensor | Exception]:
         with torch.inference_mode():
@@ -136,10 +139,16 @@ class LateInteraction(Ranker):
         return results
 
     async def scores(self, batcher: Batcher[RankInput, Tensor], pairs: Pairs) -> list[float]:
-        queries = await _submit(batcher, pairs.left)
-        if len(queries) == 1:
-            queries = queries * len(pairs.right)
-        return _floats(await _submit(batcher, pairs.right, queries))
+        if len(pairs.left) == 1:
+            query = await _submit(batcher, pairs.left)
+            return _floats(await _submit(batcher, pairs.right, query * len(pairs.right)))
+        scores: list[float] = []
+        for start in range(0, len(pairs.left), QUERIES_AT_ONCE):
+            some = slice(start, start + QUERIES_AT_ONCE)
+            queries = await _submit(batcher, pairs.left[some], first=start)
+            passages = await _submit(batcher, pairs.right[some], queries, first=start)
+            scores += _floats(passages)
+        return scores
 
 
 RANKERS: Final[dict[ScoreKind, type[Ranker]]] = {
@@ -153,9 +162,10 @@ async def _submit(
     batcher: Batcher[RankInput, Tensor],
     texts: Sequence[Tokens],
     queries: Sequence[Tensor | None] | None = None,
+    first: int = 0,
 ) -> list[Tensor]:
     inputs = map(RankInput, texts, queries or [None] * len(texts))
-    return await batcher.submit_all([(one, len(one.tokens.ids)) for one in inputs], "text")
+    return await batcher.submit_all([(one, len(one.tokens.ids)) for one in inputs], "text", first)
 
 
 def _by_query(batch: Sequence[RankInput]) -> list[tuple[Tensor, list[int]]]:

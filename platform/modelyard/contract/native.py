@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from modelyard.contract.envelope import Usage
+from modelyard.contract.messages import MAX_MESSAGES
+from modelyard.contract.sampling import MAX_STOPS
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+_Stop = Annotated[str, Field(min_length=1)]
 
 
 class Message(_Strict):
@@ -19,12 +24,24 @@ class Message(_Strict):
     content: str
 
 
+def _bounded(messages: Any) -> Any:
+    """Before pydantic, which makes an error of each message and of each unknown key."""
+    if not isinstance(messages, list):
+        return messages
+    if len(messages) > MAX_MESSAGES:
+        raise ValueError(f"holds {len(messages)} messages, at most {MAX_MESSAGES}: send fewer")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict) or not message.keys() <= Message.model_fields.keys():
+            raise ValueError(f"item {index} must be an object of role and content, nothing else")
+    return messages
+
+
 class GenerateRequest(_Strict):
     """`max_output_tokens` is required: it bounds cost, drain time and the quota reservation."""
 
     model: str = Field(min_length=1, max_length=128)
     conversation_id: str = Field(min_length=1, max_length=256)
-    messages: Annotated[list[Message], Field(min_length=1, max_length=4096)]
+    messages: Annotated[list[Message], Field(min_length=1), BeforeValidator(_bounded)]
     max_output_tokens: int = Field(ge=1)
     stream: bool = False
     deadline_ms: int | None = Field(default=None, ge=1, le=10**9)
@@ -35,7 +52,7 @@ class GenerateRequest(_Strict):
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     repetition_penalty: float | None = Field(default=None, gt=0)
-    stop: list[str] | None = Field(default=None, max_length=16)
+    stop: Annotated[list[_Stop], Field(max_length=MAX_STOPS)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
 
     def as_chat(self) -> dict[str, Any]:

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.grammar import check_grammars
+from modelyard.contract.messages import filter_messages
 from modelyard.contract.operations import Operation
+from modelyard.contract.sampling import check_sampling
+from modelyard.contract.token_ids import MAX_TOKEN_IDS, count_items, is_token_ids
 
 _SAMPLING: Final = frozenset(
     "frequency_penalty presence_penalty logit_bias seed stop temperature top_p top_k min_p "
@@ -65,8 +69,10 @@ def filter_fields(operation: Operation, body: Mapping[str, Any]) -> Fields:
     if not isinstance(stream, bool):
         raise InvalidRequest("stream must be true or false", param="stream")
     _bound_n(passed)
+    check_sampling(passed)
+    check_grammars(passed)
     if operation is Operation.CHAT:
-        _check_messages(passed.get("messages"))
+        passed["messages"] = filter_messages(passed.get("messages"))
     else:
         _check_prompt(passed.get("prompt"))
     cap, param = _cap(given)
@@ -105,23 +111,11 @@ def _bound_n(passed: Mapping[str, Any]) -> None:
         raise InvalidRequest(f"n must be at most {MAX_N}: send several requests", param="n")
 
 
-def _check_messages(messages: Any) -> None:
-    if not isinstance(messages, list) or not messages:
-        raise InvalidRequest("messages must be a list of at least one message", param="messages")
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise InvalidRequest(f"messages[{index}] must be an object", param=f"messages[{index}]")
-        parts = message.get("content")
-        for part in parts if isinstance(parts, list) else ():
-            # Refused here so that no engine ever fetches a URL that a caller names.
-            if not isinstance(part, dict) or part.get("type") not in ("text", "refusal"):
-                raise InvalidRequest(
-                    f"messages[{index}].content: only parts of type text are supported",
-                    param=f"messages[{index}].content",
-                )
-
-
 def _check_prompt(prompt: Any) -> None:
+    if isinstance(prompt, list) and count_items(prompt) > MAX_TOKEN_IDS:
+        raise InvalidRequest(
+            f"prompt holds more than {MAX_TOKEN_IDS} token ids: split the request", param="prompt"
+        )
     one = _is_text(prompt) or _is_token_ids(prompt)
     many = isinstance(prompt, list) and (
         all(map(_is_text, prompt)) or all(map(_is_token_ids, prompt))
@@ -139,9 +133,4 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_token_ids(value: Any) -> bool:
-    # type() and not isinstance(): True is an int.
-    return (
-        isinstance(value, list)
-        and value != []
-        and all(type(one) is int and one >= 0 for one in value)
-    )
+    return value != [] and is_token_ids(value)

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     model_validator,
 )
+
+from modelyard.contract.token_ids import MAX_TOKEN_IDS, count_items, is_token_ids
 
 MAX_INPUTS: Final = 2048  # OpenAI's bound
 
@@ -27,11 +29,13 @@ def _known_truncation(value: int) -> int:
 def _text_or_tokens(value: Any) -> Any:
     """One sentence for a wrong `input`: pydantic's union would answer with one line per branch."""
     many = [value] if isinstance(value, str) else value
+    if isinstance(many, list) and count_items(many) > MAX_TOKEN_IDS:
+        raise ValueError(f"holds more than {MAX_TOKEN_IDS} token ids or texts: split the request")
     if not isinstance(many, list) or not _is_input_list(many):
         raise ValueError("must be text, a list of texts, token ids, or a list of token ids")
     if not many or "" in many or [] in many:
         raise ValueError("must hold at least one input, and no empty one")
-    if len(many) > MAX_INPUTS and not _is_token_ids(many):
+    if len(many) > MAX_INPUTS and not is_token_ids(many):
         raise ValueError(f"holds {len(many)} inputs, at most {MAX_INPUTS}: split the request")
     return value
 
@@ -40,15 +44,20 @@ def _texts(value: Any) -> Any:
     many = [value] if isinstance(value, str) else value
     if not isinstance(many, list) or not _are_texts(many):
         raise ValueError("must be text or a list of texts")
-    if not 1 <= len(many) <= MAX_INPUTS:
-        raise ValueError(f"holds {len(many)} texts, not 1 to {MAX_INPUTS}: split the request")
+    _check_count(many)
     return value
+
+
+def _check_count(texts: list[Any]) -> None:
+    if not 1 <= len(texts) <= MAX_INPUTS:
+        raise ValueError(f"holds {len(texts)} texts, not 1 to {MAX_INPUTS}: split the request")
 
 
 def _documents(value: Any) -> Any:
     """Strings, from the strings or `{text}` objects that the two APIs allow."""
     if not isinstance(value, list):
         raise ValueError("must be a list of texts, or of objects with the field text")
+    _check_count(value)
     texts = [one.get("text") if isinstance(one, Mapping) else one for one in value]
     for index, text in enumerate(texts):
         if not isinstance(text, str):
@@ -57,20 +66,20 @@ def _documents(value: Any) -> Any:
 
 
 def _is_input_list(value: list[Any]) -> bool:
-    return _are_texts(value) or _is_token_ids(value) or all(map(_is_token_ids, value))
+    return _are_texts(value) or is_token_ids(value) or all(map(is_token_ids, value))
 
 
 def _are_texts(value: list[Any]) -> bool:
     return all(isinstance(one, str) for one in value)
 
 
-def _is_token_ids(value: Any) -> bool:
-    # type() and not isinstance(): True is an int.
-    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
-
-
 Truncation = Annotated[int, AfterValidator(_known_truncation)]
-Texts = Annotated[str | list[str], BeforeValidator(_texts)]
+# Plain: these functions have seen every item already, and pydantic would try a union's branches one
+# by one on a million of them. Its types are left for mypy and for the OpenAPI description.
+_TextsSent = str | list[str]
+_InputSent = str | list[str] | list[int] | list[list[int]]
+_DocumentsSent = list[str | dict[str, Any]]
+Texts = Annotated[_TextsSent, PlainValidator(_texts, json_schema_input_type=_TextsSent)]
 
 
 class _Request(BaseModel):
@@ -93,9 +102,7 @@ class _Request(BaseModel):
 class EmbeddingsRequest(_Request):
     """POST /v1/embeddings. Token ids are the model's own, special tokens included."""
 
-    input: Annotated[
-        str | list[str] | list[int] | list[list[int]], BeforeValidator(_text_or_tokens)
-    ]
+    input: Annotated[_InputSent, PlainValidator(_text_or_tokens, json_schema_input_type=_InputSent)]
     dimensions: int | None = Field(default=None, ge=1)
     encoding_format: Literal["float", "base64"] = "float"
 
@@ -117,7 +124,9 @@ class RerankRequest(_Request):
     """POST /v1/rerank and /v2/rerank. return_documents: None is the route's default."""
 
     query: str = Field(min_length=1)
-    documents: Annotated[list[str], BeforeValidator(_documents)]
+    documents: Annotated[
+        list[str], PlainValidator(_documents, json_schema_input_type=_DocumentsSent)
+    ]
     top_n: int | None = Field(default=None, ge=0)  # vLLM's 0: all
     return_documents: bool | None = None
     max_tokens_per_doc: int | None = Field(default=None, ge=1)

@@ -7,7 +7,6 @@ it with a transport of their own. Quota and admission enter between `prepare` an
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
 import time
@@ -133,14 +132,14 @@ class Pipeline:
         record.version, record.arm = target.version, target.arm
         work = make_work(ask.operation, body, target.route.limits, target.description)
         record.stream, record.ignored_fields = work.stream, plain_names(work.ignored)
-        own_s = deadline_s(work.body, ask.headers, stream=work.stream)
+        own_s = deadline_s(work, ask.headers)
         deadlines = lowered(target.route.deadlines, own_s)
         record.answer_id = self._mint(target, caller.claim.tenant)
         envelope = Envelope(
             claim=caller.token,
             version=target.version,
             operation=ask.operation,
-            body=json.dumps(work.body, ensure_ascii=False).encode(),
+            body=work.encoded,
             stream=work.stream,
             budget_ms=0,
             band=caller.claim.priority,

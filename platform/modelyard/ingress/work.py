@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from modelyard.config.table import Deadlines, RouteLimits
 from modelyard.contract.errors import InvalidRequest
@@ -21,6 +21,7 @@ from modelyard.contract.small import (
     RerankRequest,
     ScoreRequest,
 )
+from modelyard.contract.validate import validated
 from modelyard.lifecycle.report import Description
 
 SMALL: Final[dict[Operation, type[BaseModel]]] = {
@@ -33,21 +34,21 @@ SMALL: Final[dict[Operation, type[BaseModel]]] = {
 HARMLESS: Final = frozenset(("model", "user"))
 MAX_NAME_CHARACTERS: Final = 256
 
-Request = TypeVar("Request", bound=BaseModel)
-
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What to run: `body` for the shell, and what the platform read for itself.
+    """What to run: the body for the shell, `encoded`, and what the platform read for itself.
 
-    `cap_tokens` bounds the output of one choice (0 for small models); `choices` is n times prompts.
+    `cap_tokens` bounds the output of one choice (0 for small models); `choices` is n times prompts;
+    `deadline_ms` is the native route's own field.
     """
 
-    body: dict[str, Any]
+    encoded: bytes
     stream: bool = False
     ignored: tuple[str, ...] = ()
     cap_tokens: int = 0
     choices: int = 1
+    deadline_ms: int | None = None
 
 
 def alias_of(body: Mapping[str, Any]) -> str:
@@ -66,7 +67,10 @@ def alias_of(body: Mapping[str, Any]) -> str:
 def make_work(
     operation: Operation, body: dict[str, Any], limits: RouteLimits, description: Description
 ) -> Work:
-    """Validate a body for its operation. Raises InvalidRequest with the field in `param`."""
+    """Validate a body for its operation. Raises InvalidRequest with the field in `param`.
+
+    Pure, and slow for a large body: call it on a thread for one over 64 KiB.
+    """
     if operation is Operation.GENERATE:
         return _native(body, limits, description)
     if operation in FIELDS:
@@ -75,9 +79,14 @@ def make_work(
 
 
 def _native(body: dict[str, Any], limits: RouteLimits, description: Description) -> Work:
-    request = _validate(GenerateRequest, _without_nulls(body))
+    request = validated(GenerateRequest, _without_nulls(body))
     cap = _within(request.max_output_tokens, limits, description, "max_output_tokens")
-    return Work(request.model_dump(exclude_none=True), request.stream, cap_tokens=cap)
+    return Work(
+        _encoded(request.model_dump(exclude_none=True)),
+        request.stream,
+        cap_tokens=cap,
+        deadline_ms=request.deadline_ms,
+    )
 
 
 def _openai(
@@ -92,32 +101,31 @@ def _openai(
     passed["max_completion_tokens" if operation is Operation.CHAT else "max_tokens"] = cap
     prompt = passed.get("prompt")
     prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
-    return Work(passed, fields.stream, fields.ignored, cap, prompts * passed.get("n", 1))
+    choices = prompts * passed.get("n", 1)
+    return Work(_encoded(passed), fields.stream, fields.ignored, cap, choices)
 
 
 def _small(operation: Operation, body: dict[str, Any]) -> Work:
     model = SMALL[operation]
     given = _without_nulls(body)
-    request = _validate(model, given)
+    request = validated(model, given)
     known = frozenset(model.model_fields) | HARMLESS
     ignored = tuple(sorted(name for name in given if name not in known))
-    return Work(request.model_dump(mode="json", exclude_none=True), ignored=ignored)
+    # Not model_dump: it would copy a hundred thousand numbers that are plain JSON already.
+    return Work(_encoded(_without_nulls(dict(request))), ignored=ignored)
+
+
+def _encoded(record: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as error:  # of json for 1e999, of encode() for half a surrogate pair
+        raise InvalidRequest(
+            "the body holds a number or a text that JSON cannot hold: remove it"
+        ) from error
 
 
 def _without_nulls(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
-
-
-def _validate(model: type[Request], body: dict[str, Any]) -> Request:
-    try:
-        return model.model_validate_json(json.dumps(body))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        param = ".".join(str(part) for part in first["loc"]) or None
-        text = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            text = "unknown field: remove it"
-        raise InvalidRequest(f"{param or 'body'}: {text}", param=param) from error
 
 
 def _maximum(limits: RouteLimits, description: Description) -> int:
@@ -134,19 +142,14 @@ def _within(cap: int, limits: RouteLimits, description: Description, param: str)
     return cap
 
 
-def deadline_s(
-    body: Mapping[str, Any], headers: Mapping[str, str], *, stream: bool
-) -> float | None:
-    """The caller's own total deadline in seconds, or None. The strictest of what was said.
-
-    body: of the work, so that `deadline_ms` is there on the native route only, and validated.
-    """
+def deadline_s(work: Work, headers: Mapping[str, str]) -> float | None:
+    """The caller's own total deadline in seconds, or None. The strictest of what was said."""
     said: list[float] = []
-    if (deadline_ms := body.get("deadline_ms")) is not None:
+    if (deadline_ms := work.deadline_ms) is not None:
         said.append(deadline_ms / 1000)
     if (value := headers.get(DEADLINE_MS)) is not None:
         said.append(_positive(value, DEADLINE_MS) / 1000)
-    if not stream and (value := headers.get(STAINLESS_READ_TIMEOUT)) is not None:
+    if not work.stream and (value := headers.get(STAINLESS_READ_TIMEOUT)) is not None:
         said.append(_positive(value, STAINLESS_READ_TIMEOUT))
     return min(said, default=None)
 
