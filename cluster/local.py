@@ -239,6 +239,7 @@ def ray_environment(ports: LocalPorts, folder: Path, *, haproxy: bool) -> dict[s
         "RAY_SERVE_ENABLE_HA_PROXY": "1",
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(ports.haproxy_metrics),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(ports.haproxy_stats),
+        "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(ports.fallback_proxy),
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),
         "RAY_SERVE_HAPROXY_SOCKET_PATH": str(folder / "admin.sock"),
         "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(folder / "metrics.sock"),

@@ -25,6 +25,7 @@ class LocalPorts:
     ray_client: int = 26379
     haproxy_metrics: int = 9101
     haproxy_stats: int = 8404
+    fallback_proxy: int = 8500  # of HAProxy, while no replica of an app is there
     direct_ingress: int = 30000  # the first of a hundred that replicas choose from
 
     def shifted(self, offset: int) -> LocalPorts:

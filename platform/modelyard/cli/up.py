@@ -112,7 +112,7 @@ def _bring_up(
 
 def _checked(config: Path) -> Deployment:
     """The config, when nothing is wrong with it. Raises ConfigError with every fault."""
-    if not config.exists():
+    if not config.is_file():
         raise ConfigError(f"{config}: no such file: check the path")
     report = check_file(config)
     if not report.ok:
@@ -130,8 +130,9 @@ def _deploy(running: Running, config: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise StartFailed(f"`serve deploy {config}` failed: {' '.join(last)}")
+        # The tail, not the last line: Serve ends some of its errors with a lone full stop.
+        tail = " ".join((done.stderr.strip() or done.stdout.strip()).split())[-500:]
+        raise StartFailed(f"`serve deploy {config}` failed: ...{tail}")
 
 
 def _wait_until_ready(running: Running, deployment: Deployment, *, deployed: bool) -> None:

@@ -11,7 +11,11 @@ from modelyard.config.demo import DEMO_KEY_HASHES
 from modelyard.config.faults import Fault
 
 # Where Ray listens unless told otherwise; what `modelyard up` moves, it compares when it starts.
-RAY_PORTS: Final = {8265: "Ray's dashboard", 52365: "Ray's dashboard agent"}
+RAY_PORTS: Final = {
+    8265: "Ray's dashboard",
+    8500: "Serve's fallback proxy",
+    52365: "Ray's dashboard agent",
+}
 
 
 def drain_outlasts_answers(checked: Checked) -> Iterator[Fault]:
