@@ -92,11 +92,17 @@ async def start_engine(
 ) -> tuple[Any, State]:
     """The running engine and vLLM's serving objects. Must run on the loop that will serve."""
     from starlette.datastructures import State
+    from vllm.config import StructuredOutputsConfig
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.entrypoints.launchers.api_server.app_state import init_app_state
     from vllm.entrypoints.launchers.cli_args import FrontendArgs
 
-    engine_args = AsyncEngineArgs(**engine_options(folder, manifest, args, gpu=has_gpu()))
+    engine_args = AsyncEngineArgs(
+        **engine_options(folder, manifest, args, gpu=has_gpu()),
+        # What contract/grammar.py lets through was measured with xgrammar. "auto" would hand what
+        # it cannot do to other backends, of which one took 5.7 s for a schema of 7 KB.
+        structured_outputs_config=StructuredOutputsConfig(backend="xgrammar"),
+    )
     engine = metered_class().from_engine_args(engine_args)
     frontend = FrontendArgs(
         enable_auto_tool_choice=manifest.tool_call_parser is not None,
@@ -128,9 +134,6 @@ def engine_options(
         "generation_config": "vllm",
         "enable_prefix_caching": True,
         "disable_log_stats": False,
-        # What contract/grammar.py lets through was measured with xgrammar. "auto" would hand what
-        # it cannot do to other backends, of which one took 5.7 s for a schema of 7 KB.
-        "structured_outputs_config": {"backend": "xgrammar"},
     }
     if not gpu:
         options |= {

@@ -75,5 +75,5 @@ def test_a_killed_engine_takes_its_replica_with_it_and_tells_its_caller(
     with platform.client(headers={"X-Request-Id": "engine-killed"}) as client:
         assert "data: [DONE]" not in lines_until_broken(client, body, engine.kill)
         [line] = wait_for("its log line", lambda: platform.log_of("engine-killed"))
-        assert line["code"] in ("replica_failed", "internal")
+        assert line["code"] == "replica_failed"
         answers_again(platform, wait_for, client, victim)
