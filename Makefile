@@ -20,7 +20,7 @@ status: install ## show the fleet
 	@.venv/bin/modelyard status
 
 models: install ## build the starter models
-	@.venv/bin/modelyard models prepare
+	@.venv/bin/modelyard models prepare --verify
 
 check: install ## lint, formatting, types, layer contract
 	@.venv/bin/ruff check .

@@ -56,6 +56,11 @@ class Running:
         return f"http://127.0.0.1:{self.ports.dashboard}"
 
     @property
+    def logs(self) -> Path:
+        """Where Ray and Serve log; each replica has a file under `serve`."""
+        return temp_dir_of(self.run_id) / "session_latest" / "logs"
+
+    @property
     def address(self) -> str:
         return f"127.0.0.1:{self.ports.gcs}"
 
@@ -66,6 +71,7 @@ class LocalCluster:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._state_file = settings.run / "local.json"
+        self._kept_file = settings.run / "kept-logs"
         self.log_file = settings.run / "ray.log"
 
     def running(self) -> Running | None:
@@ -85,6 +91,7 @@ class LocalCluster:
         Leaves nothing behind when it fails.
         """
         self.stop()  # a head that died may leave children, and their ports stay busy
+        self._drop_kept_logs()
         self._require_room()
         require_free({"http": http_port} | ports.fixed())
         self._settings.ensure_secret()
@@ -97,7 +104,9 @@ class LocalCluster:
             self.remember(state)
             self._wait(process, state)
         except BaseException:
-            run_of(run_id, process.pid).stop()
+            run = run_of(run_id, process.pid)
+            run.stop()
+            self._keep_logs(run)
             self._state_file.unlink(missing_ok=True)
             raise
         return state
@@ -111,7 +120,9 @@ class LocalCluster:
         if run is None:
             return 0
         count = run.stop()
-        if not keep_logs:
+        if keep_logs:
+            self._keep_logs(run)
+        else:
             shutil.rmtree(run.folder, ignore_errors=True)
         self._state_file.unlink(missing_ok=True)
         return count
@@ -135,6 +146,18 @@ class LocalCluster:
         temporary = self._state_file.with_suffix(".new")
         temporary.write_text(json.dumps(asdict(state)))
         temporary.replace(self._state_file)
+
+    def _keep_logs(self, run: Run) -> None:
+        """Leave a failed run's logs until the next start."""
+        self._kept_file.parent.mkdir(parents=True, exist_ok=True)
+        with self._kept_file.open("a") as kept:
+            kept.write(f"{run.folder}\n")
+
+    def _drop_kept_logs(self) -> None:
+        if self._kept_file.exists():
+            for line in self._kept_file.read_text().splitlines():
+                shutil.rmtree(line, ignore_errors=True)
+            self._kept_file.unlink()
 
     def _last_run(self) -> Run | None:
         try:
@@ -301,3 +324,4 @@ def _ensure_ray_token() -> None:
     )
     if done.returncode != 0:
         raise StartFailed(f"could not make Ray's token: {done.stderr.strip()[-300:]}")
+    _token_file().chmod(0o600)  # Ray leaves it readable by everybody

@@ -7,7 +7,7 @@ import pytest
 
 from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Item
-from modelyard.contract.errors import DeadlineExceeded, InvalidRequest
+from modelyard.contract.errors import DeadlineExceeded, InvalidRequest, Overloaded
 from modelyard.contract.operations import Operation
 from modelyard.ingress.pipeline import Prepared
 from modelyard.testing.in_memory import InMemoryIngress, table_record
@@ -212,3 +212,21 @@ def test_deadline_ms_in_a_body_is_native_only_and_elsewhere_ignored(
 
     for value in (1, 0, -1, True, 10**400, "soon"):
         assert run_virtual(main(value)) == unary
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_request_whose_last_replica_went_before_it_began_may_be_tried_again(
+    ingress_at: Ingress, prepare: Prepare, last: Item, stream: bool
+) -> None:
+    """It waited in the cluster for a replica: no engine worked, so it is no 504."""
+
+    async def main() -> None:
+        ingress = ingress_at([Sleep(100), last])
+        prepared = prepare(ingress.pipeline, stream=stream)
+        ingress.pipeline.fleet.update([])
+        with pytest.raises(Overloaded) as caught:
+            await answered(ingress, prepared)
+        assert (caught.value.reason, caught.value.retryable) == ("not_loaded", True)
+        assert [record.status for record in ingress.records] == [503]
+
+    run_virtual(main())

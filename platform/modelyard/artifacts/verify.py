@@ -49,7 +49,7 @@ def _expect(path: Path, what: str, expected: int | str, got: int | str) -> None:
     if expected != got:
         raise ArtifactError(
             f"{path}: expected {what} {expected}, got {got}: the file was changed or cut short, "
-            "fetch or prepare the model again"
+            "fetch the model again, or run `modelyard models prepare --verify`"
         )
 
 
@@ -86,5 +86,6 @@ def sha256_of(path: Path) -> str:
 
 def _unreadable(path: Path, error: OSError) -> ArtifactError:
     return ArtifactError(
-        f"{path}: expected a readable file, got {error.strerror}: fetch or prepare the model again"
+        f"{path}: expected a readable file, got {error.strerror}: "
+        "fetch the model again, or run `modelyard models prepare --verify`"
     )

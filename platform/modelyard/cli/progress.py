@@ -39,8 +39,9 @@ class Progress:
             self._live.update(_table(apps))
             return
         for name, phase, seconds in _rows(apps):
-            if self._last.get(name) != phase:
-                self._last[name] = phase
+            said = phase if seconds.endswith(" s") else f"{phase} {seconds}"
+            if self._last.get(name) != said:
+                self._last[name] = said
                 line = f"  {name:<36} {phase} {seconds}"
                 self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -52,7 +53,8 @@ def _rows(apps: list[AppView]) -> list[tuple[str, str, str]]:
             name = f"{app.name} {replica.replica}"
             rows.append((name, str(replica.phase), f"{replica.total_s:.1f} s"))
         if not app.replicas:
-            rows.append((app.name, app.status, ""))
+            # Serve's own words, when it has any: that an app cannot be placed, for one.
+            rows.append((app.name, app.status, " ".join(app.message.split())[-160:]))
     return rows
 
 

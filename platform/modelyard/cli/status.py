@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cluster.board import Board
-from cluster.local import LocalCluster
+from cluster.local import LocalCluster, serve_api_answers
 from cluster.observe import AppView, connected, read_apps
 from modelyard.cli.check import Output
 from modelyard.config.settings import Settings
@@ -23,6 +23,10 @@ def status(
     running = LocalCluster(Settings.from_environment()).running()
     if running is None:
         typer.echo("nothing is running: start it with `make up`", err=True)
+        raise typer.Exit(1)
+    if not serve_api_answers(running):
+        # Joining a head that is half gone would retry for ever.
+        typer.echo("the platform does not answer: run `make down`, then `make up`", err=True)
         raise typer.Exit(1)
     with connected(running):
         apps = read_apps(Board())

@@ -32,6 +32,7 @@ from modelyard.contract.errors import ConfigError
 from modelyard.lifecycle.phases import Phase
 
 READY_WITHIN_S: Final = 300.0
+SETTLED_S: Final = 2.0
 
 
 def up(
@@ -48,11 +49,11 @@ def up(
     """Start a local platform, deploy a config, wait until every model answers, show how to call."""
     settings = Settings.from_environment()
     cluster = LocalCluster(settings)
-    # A killed `up` cleans up like an interrupted one.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _clean_up_when_killed()
     with cluster.exclusive():
         with _step("models"):
-            prepare_all(settings.models, report=lambda line: typer.echo(f"  {line}"))
+            # Every byte: a damaged file would stop its replica later, with the model "present".
+            prepare_all(settings.models, report=lambda line: typer.echo(f"  {line}"), hashes=True)
         with _step("check"):
             deployment = _checked(config)
         running = cluster.running()
@@ -66,9 +67,17 @@ def up(
         try:
             _bring_up(cluster, running, config, deployment)
         except BaseException:
-            typer.echo("stopping what was started", err=True)
+            # A second Ctrl-C must not leave half of it running.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+            typer.echo(f"stopping what was started; its logs stay in {running.logs}", err=True)
             cluster.stop(keep_logs=True)
             raise
+
+
+def _clean_up_when_killed() -> None:
+    """A killed `up` cleans up like an interrupted one. Ray takes the signal over when joined."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _require_same(
@@ -147,13 +156,15 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> Non
     start = time.monotonic()
     board = Board()
     with connected(running), Progress() as progress:
+        _clean_up_when_killed()
         while (waited_s := time.monotonic() - start) < READY_WITHIN_S:
             # While every replica imports torch at once, the board may take seconds to answer.
             with contextlib.suppress(Unreachable):
                 apps = read_apps(board)
                 progress.show(apps)
                 _raise_if_failed(apps, waited_s)
-                if _all_running(apps, deployment) and _all_answer(http, deployment):
+                settled = waited_s > SETTLED_S  # before, Serve may not have begun on the deploy
+                if settled and _all_running(apps, deployment) and _all_answer(http, deployment):
                     return
             time.sleep(0.5)
     raise StartFailed(
@@ -198,6 +209,8 @@ def _show(deployment: Deployment) -> None:
         for question in asked:
             typer.echo(f"{question.alias:<18} {question.ask(http)}")
     typer.echo(f"\nready at {deployment.url}")
+    if not asked:
+        typer.echo("no question was asked: the config has no demonstration key, use one of yours")
     if asked:
         typer.echo(f"demo key {DEMO_KEY} (public: for this machine only)\n")
         typer.echo("\n".join(question.curl(deployment.url, DEMO_KEY) for question in asked))

@@ -33,7 +33,7 @@ from modelyard.ingress.transport import Transport
 from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
-from modelyard.routing.resolve import Target, resolve
+from modelyard.routing.resolve import Target, not_loaded, resolve
 from modelyard.telemetry.request_log import RequestRecord
 from modelyard.tenancy.authenticator import Authenticator, Caller
 
@@ -158,7 +158,7 @@ class Pipeline:
                     cell, envelope = self._cell(prepared), self._dispatched(prepared)
                     answer = await self._transport.call(cell, envelope)
             except TimeoutError as error:
-                raise _late("total", prepared.deadlines) from error
+                raise self._late("total", prepared) from error
             item = self._take(prepared, answer)
             if item.final is None:
                 raise ReplicaFailed("the replica ended its answer early", reason="incomplete")
@@ -214,7 +214,7 @@ class Pipeline:
             async with asyncio.timeout(limit_s):
                 return await anext(answers)
         except TimeoutError as error:
-            raise _late(which, prepared.deadlines) from error
+            raise self._late(which, prepared) from error
         except StopAsyncIteration as error:
             raise ReplicaFailed(
                 "the replica ended its answer early", reason="incomplete"
@@ -266,6 +266,15 @@ class Pipeline:
             )
         return replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
 
+    def _late(self, which: str, prepared: Prepared) -> RequestError:
+        """A deadline that passed; or, when no replica was left to begin, that the model is away."""
+        began = prepared.record.ttft_ms is not None
+        version = prepared.target.version
+        if not began and not self.fleet.pool(version).is_ready:
+            return not_loaded(prepared.target.alias, version, self.fleet)
+        limit_s: float = getattr(prepared.deadlines, f"{which}_s")
+        return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)
+
     def _cell(self, prepared: Prepared) -> Cell:
         return prepared.target.pool.cells[0]
 
@@ -277,8 +286,3 @@ class Pipeline:
             target.version, target.arm, target.rollout, int(time.time()), secrets.token_bytes(6)
         )
         return mint(answer, tenant, self._secret)
-
-
-def _late(which: str, deadlines: Deadlines) -> DeadlineExceeded:
-    limit_s: float = getattr(deadlines, f"{which}_s")
-    return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)

@@ -43,12 +43,17 @@ def resolve(alias: str, operation: Operation, caller: Caller, table: Table, flee
         )
     pool = fleet.pool(version)
     if description is None or not pool.is_ready:
-        raise Overloaded(
-            f"{alias} is not loaded: no replica of {version} is ready",
-            reason="not_loaded",
-            retry_after_s=fleet.load_s(version),
-        )
+        raise not_loaded(alias, version, fleet)
     return Target(alias, version, STABLE, "", route, description, pool)
+
+
+def not_loaded(alias: str, version: str, fleet: Fleet) -> Overloaded:
+    """No replica is ready. Retry-After is the load time last measured."""
+    return Overloaded(
+        f"{alias} is not loaded: no replica of {version} is ready",
+        reason="not_loaded",
+        retry_after_s=fleet.load_s(version),
+    )
 
 
 def _version(alias: str, caller: Caller, table: Table, fleet: Fleet) -> tuple[str, Route]:
