@@ -51,12 +51,17 @@ def up(
     cluster = LocalCluster(settings)
     _clean_up_when_killed()
     with cluster.exclusive():
+        running = cluster.running()
         with _step("models"):
-            # Every byte: a damaged file would stop its replica later, with the model "present".
-            prepare_all(settings.models, report=lambda line: typer.echo(f"  {line}"), hashes=True)
+            # Every byte before a start: a damaged file would stop its replica later, and the model
+            # would be "present" still. Replicas that run have verified theirs.
+            prepare_all(
+                settings.models,
+                report=lambda line: typer.echo(f"  {line}"),
+                hashes=running is None,
+            )
         with _step("check"):
             deployment = _checked(config)
-        running = cluster.running()
         if running is not None:
             _require_same(running, deployment, port_offset, plain_proxy)
             _bring_up(cluster, running, config, deployment)
