@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import signal
@@ -12,27 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import httpx
 import typer
 
-from cluster.board import Board
 from cluster.local import LocalCluster, Running, StartFailed, code_digest, ray_command
-from cluster.observe import AppView, Unreachable, connected, read_apps
 from cluster.ports import LocalPorts
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.cli.check import check_file
-from modelyard.cli.progress import Progress
 from modelyard.cli.questions import QUESTIONS
+from modelyard.cli.waiting import clean_up_when_killed, wait_until_ready
 from modelyard.config.demo import DEMO_KEY, DEMO_KEY_HASHES
 from modelyard.config.settings import Settings
 from modelyard.config.target import Deployment, read_target
 from modelyard.contract.errors import ConfigError
-from modelyard.lifecycle.phases import Phase
-
-READY_WITHIN_S: Final = 300.0
-SETTLED_S: Final = 2.0
 
 
 def up(
@@ -49,7 +42,7 @@ def up(
     """Start a local platform, deploy a config, wait until every model answers, show how to call."""
     settings = Settings.from_environment()
     cluster = LocalCluster(settings)
-    _clean_up_when_killed()
+    clean_up_when_killed()
     with cluster.exclusive():
         running = cluster.running()
         with _step("models"):
@@ -78,11 +71,6 @@ def up(
             typer.echo(f"stopping what was started; its logs stay in {running.logs}", err=True)
             cluster.stop(keep_logs=True)
             raise
-
-
-def _clean_up_when_killed() -> None:
-    """A killed `up` cleans up like an interrupted one. Ray takes the signal over when joined."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _require_same(
@@ -117,7 +105,7 @@ def _bring_up(
             _deploy(running, config)
     elif running.code_digest != code:
         typer.echo("the code has changed since it was deployed: `make down` and `make up` load it")
-    _wait_until_ready(running, deployment, deployed=deployed)
+    wait_until_ready(running, deployment, deployed=deployed)
     if deployed:
         # Not before it is ready: a deploy that failed is done again, and not taken for this one.
         cluster.remember(replace(running, config_digest=digest, code_digest=code))
@@ -147,62 +135,6 @@ def _deploy(running: Running, config: Path) -> None:
         # The tail, not the last line: Serve ends some of its errors with a lone full stop.
         tail = " ".join((done.stderr.strip() or done.stdout.strip()).split())[-500:]
         raise StartFailed(f"`serve deploy {config}` failed: ...{tail}")
-
-
-def _wait_until_ready(running: Running, deployment: Deployment, *, deployed: bool) -> None:
-    with httpx.Client(base_url=deployment.url) as http:
-        # When all is up, not even joining the cluster: that alone takes seconds. After a deploy
-        # the old replicas still answer, so Serve is asked.
-        if deployed or not _all_answer(http, deployment):
-            _follow(running, deployment, http)
-
-
-def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> None:
-    start = time.monotonic()
-    board = Board()
-    with connected(running), Progress() as progress:
-        _clean_up_when_killed()
-        while (waited_s := time.monotonic() - start) < READY_WITHIN_S:
-            # While every replica imports torch at once, the board may take seconds to answer.
-            with contextlib.suppress(Unreachable):
-                apps = read_apps(board)
-                progress.show(apps)
-                _raise_if_failed(apps, waited_s)
-                settled = waited_s > SETTLED_S  # before, Serve may not have begun on the deploy
-                if settled and _all_running(apps, deployment) and _all_answer(http, deployment):
-                    return
-            time.sleep(0.5)
-    raise StartFailed(
-        f"the models were not ready within {READY_WITHIN_S:.0f} s: `modelyard status` says where "
-        "they are"
-    )
-
-
-def _raise_if_failed(apps: list[AppView], waited_s: float) -> None:
-    """Raises StartFailed for what failed since we wait; older posts are of an earlier deploy."""
-    for app in apps:
-        for replica in app.replicas:
-            if replica.phase is Phase.FAILED and replica.age_s < waited_s:
-                raise StartFailed(f"{app.name} failed to start: {replica.cause}")
-        if app.status == "DEPLOY_FAILED":
-            last = app.message.strip().splitlines()[-1:] or ["no message"]
-            raise StartFailed(f"{app.name} is {app.status}: {last[0]}")
-
-
-def _all_running(apps: list[AppView], deployment: Deployment) -> bool:
-    running = {app.name for app in apps if app.status == "RUNNING"}
-    return running >= set(deployment.apps)
-
-
-def _all_answer(http: httpx.Client, deployment: Deployment) -> bool:
-    """Whether the ingress itself says that every alias is ready: it learns a moment later."""
-    try:
-        return all(
-            http.get("/health/ready", params={"model": alias}).status_code == 200
-            for alias in deployment.table.routes
-        )
-    except httpx.HTTPError:
-        return False
 
 
 def _show(deployment: Deployment) -> None:

@@ -1,0 +1,81 @@
+"""Waiting for a deploy: until every app runs and the ingress says that every alias is ready."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from typing import Final
+
+import httpx
+
+from cluster.board import Board
+from cluster.local import Running, StartFailed
+from cluster.observe import AppView, Unreachable, connected, read_apps
+from modelyard.cli.progress import Progress
+from modelyard.config.target import Deployment
+from modelyard.lifecycle.phases import Phase
+
+READY_WITHIN_S: Final = 300.0
+SETTLED_S: Final = 2.0
+
+
+def clean_up_when_killed() -> None:
+    """A killed `up` cleans up like an interrupted one. Ray takes the signal over when joined."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def wait_until_ready(running: Running, deployment: Deployment, *, deployed: bool) -> None:
+    with httpx.Client(base_url=deployment.url) as http:
+        # When all is up, not even joining the cluster: that alone takes seconds. After a deploy
+        # the old replicas still answer, so Serve is asked.
+        if deployed or not _all_answer(http, deployment):
+            _follow(running, deployment, http)
+
+
+def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> None:
+    start = time.monotonic()
+    board = Board()
+    with connected(running), Progress() as progress:
+        clean_up_when_killed()
+        while (waited_s := time.monotonic() - start) < READY_WITHIN_S:
+            # While every replica imports torch at once, the board may take seconds to answer.
+            with contextlib.suppress(Unreachable):
+                apps = read_apps(board)
+                progress.show(apps)
+                _raise_if_failed(apps, waited_s)
+                settled = waited_s > SETTLED_S  # before, Serve may not have begun on the deploy
+                if settled and _all_running(apps, deployment) and _all_answer(http, deployment):
+                    return
+            time.sleep(0.5)
+    raise StartFailed(
+        f"the models were not ready within {READY_WITHIN_S:.0f} s: `modelyard status` says where "
+        "they are"
+    )
+
+
+def _raise_if_failed(apps: list[AppView], waited_s: float) -> None:
+    """Raises StartFailed for what failed since we wait; older posts are of an earlier deploy."""
+    for app in apps:
+        for replica in app.replicas:
+            if replica.phase is Phase.FAILED and replica.age_s < waited_s:
+                raise StartFailed(f"{app.name} failed to start: {replica.cause}")
+        if app.status == "DEPLOY_FAILED":
+            last = app.message.strip().splitlines()[-1:] or ["no message"]
+            raise StartFailed(f"{app.name} is {app.status}: {last[0]}")
+
+
+def _all_running(apps: list[AppView], deployment: Deployment) -> bool:
+    running = {app.name for app in apps if app.status == "RUNNING"}
+    return running >= set(deployment.apps)
+
+
+def _all_answer(http: httpx.Client, deployment: Deployment) -> bool:
+    """Whether the ingress itself says that every alias is ready: it learns a moment later."""
+    try:
+        return all(
+            http.get("/health/ready", params={"model": alias}).status_code == 200
+            for alias in deployment.table.routes
+        )
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,68 @@
+"""What ends the wait for a deploy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.local import Running, StartFailed
+from cluster.observe import AppView, ReplicaView
+from cluster.ports import LocalPorts
+from modelyard.cli.up import _require_same
+from modelyard.cli.waiting import _raise_if_failed
+from modelyard.config.target import Deployment, read_target
+from modelyard.contract.errors import ConfigError
+from modelyard.lifecycle.phases import Phase
+
+CONFIG = Path(__file__).parents[2] / "configs" / "local.serve.yaml"
+RUNNING = Running("r", 1, 0.0, LocalPorts(), 8000, True)
+
+
+def failed(age_s: float) -> AppView:
+    replica = ReplicaView("abc", Phase.FAILED, 1.0, 1.0, 0, 1, age_s, "the digest is wrong")
+    return AppView("gen@1", "DEPLOYING", "", {}, (replica,))
+
+
+def test_a_replica_that_failed_since_we_wait_ends_the_wait_with_its_cause() -> None:
+    with pytest.raises(StartFailed, match="gen@1 failed to start: the digest is wrong"):
+        _raise_if_failed([failed(age_s=3)], waited_s=10)
+
+
+def test_a_failure_of_an_earlier_deploy_does_not() -> None:
+    _raise_if_failed([failed(age_s=30)], waited_s=10)
+
+
+def test_a_failed_app_ends_the_wait_with_serves_last_line() -> None:
+    app = AppView("gen@1", "DEPLOY_FAILED", "Traceback\nValueError: no", {}, ())
+    with pytest.raises(StartFailed, match="gen@1 is DEPLOY_FAILED: ValueError: no"):
+        _raise_if_failed([app], waited_s=10)
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Deployment:
+    return read_target(CONFIG)
+
+
+def test_what_says_nothing_new_is_the_same_platform(deployment: Deployment) -> None:
+    _require_same(RUNNING, deployment, None, None)
+    _require_same(RUNNING, deployment, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("running", "port_offset", "plain_proxy", "named"),
+    [
+        (RUNNING, 100, None, "--port-offset"),
+        (RUNNING, None, True, "--plain-proxy"),
+        (Running("r", 1, 0.0, LocalPorts(), 8001, True), None, None, "http_options.port"),
+    ],
+)
+def test_what_is_fixed_at_the_start_is_refused_afterwards(
+    deployment: Deployment,
+    running: Running,
+    port_offset: int | None,
+    plain_proxy: bool | None,
+    named: str,
+) -> None:
+    with pytest.raises(ConfigError, match=f"{named}.*make down"):
+        _require_same(running, deployment, port_offset, plain_proxy)
