@@ -581,7 +581,8 @@ def test_a_proxy_as_patient_as_the_longest_answer_is_fine(models: Path) -> None:
 
 def test_the_ports_of_ray_that_we_name_are_those_of_a_local_head() -> None:
     ports = LocalPorts()
-    assert set(RAY_PORTS) == {ports.dashboard, ports.dashboard_agent}
+    named = {ports.dashboard, ports.dashboard_agent, ports.fallback_proxy}
+    assert set(RAY_PORTS) == named
 
 
 def test_the_variables_that_shells_set_are_refused() -> None:
