@@ -1,4 +1,4 @@
-"""The board: a named detached actor that keeps each replica's last report.
+"""The board: a named detached actor that keeps each replica's last report, and what is refused.
 
 It outlives deploys and is never waited for: a poster fires and forgets, a reader keeps its last
 reading when the board is slow. It holds no truth of its own, so a restart loses nothing that the
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from modelyard.admission.refused_digests import RefusedDigests
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 
@@ -24,6 +25,7 @@ class BoardActor:
 
     def __init__(self) -> None:
         self._posts: dict[str, tuple[ReplicaReport, float]] = {}
+        self._refused = RefusedDigests(time.monotonic)
 
     async def post(self, report: ReplicaReport) -> None:
         self._posts[report.replica] = (report, time.monotonic())
@@ -36,6 +38,10 @@ class BoardActor:
             if now - at < _kept_s(report)
         }
         return [Post(report, now - at) for report, at in self._posts.values()]
+
+    async def share_refused(self, ages_s: dict[str, float]) -> dict[str, float]:
+        self._refused.merge(ages_s)
+        return self._refused.ages_s()
 
 
 def _kept_s(report: ReplicaReport) -> float:
@@ -55,22 +61,23 @@ class Board:
 
     async def confirm(self, report: ReplicaReport) -> None:
         """Send and wait until it is there. Raises RayError, and looks for a new board next time."""
-        from ray.exceptions import RayError
-
-        try:
-            await self._connect().post.remote(report)
-        except RayError:
-            self._actor = None  # a board that was killed for good has a successor under its name
-            raise
+        await self._call("post", report)
 
     async def read(self) -> list[Post]:
         """Every live post with its age. The caller bounds the wait."""
+        return await self._call("read")  # type: ignore[no-any-return]
+
+    async def share_refused(self, refused: RefusedDigests) -> None:
+        """Tell every ingress what this one refuses, and take what they do. Raises RayError."""
+        refused.merge(await self._call("share_refused", refused.ages_s()))
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
         from ray.exceptions import RayError
 
         try:
-            return await self._connect().read.remote()  # type: ignore[no-any-return]
+            return await getattr(self._connect(), method).remote(*arguments)
         except RayError:
-            self._actor = None
+            self._actor = None  # a board that was killed for good has a successor under its name
             raise
 
     def read_blocking(self, timeout_s: float) -> list[Post]:

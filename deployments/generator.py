@@ -5,20 +5,23 @@ import importlib
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any, Final
 
 from ray.serve import Application
 
-from deployments import vllm_engine, vllm_requests
+from deployments import vllm_engine, vllm_requests, vllm_responses
+from deployments.coalesce import coalesced
 from deployments.door import deployment_of
 from deployments.shell import Shell
+from deployments.vllm_tools import refuse_unseen_tools
 from modelyard.config.model_args import GeneratorArgs
 from modelyard.contract import native
 from modelyard.contract.envelope import Answer, Envelope, Item
 from modelyard.contract.errors import RequestError
 from modelyard.contract.operations import Kind, Operation
+from modelyard.lazy_timeout import LazyTimeout
 from modelyard.tenancy.claim import cache_salt
 
 log = logging.getLogger("modelyard.generator")
@@ -36,6 +39,7 @@ class Generator(Shell):
     """Serves one generator version."""
 
     KIND = Kind.GENERATOR
+    _engine: Any = None
 
     async def load(self) -> None:
         vllm_engine.set_environment()
@@ -58,14 +62,23 @@ class Generator(Shell):
         await self._engine.check_health()
         await super().check_health()
 
+    def ongoing(self) -> int:
+        """Ours, or what the engine still works on after every caller has left: none, unless it
+        missed a cancellation."""
+        if self._engine is None:
+            return super().ongoing()
+        return super().ongoing() or int(self._engine.get_num_unfinished_requests())
+
     async def answer(self, envelope: Envelope) -> Item:
         meter = vllm_engine.Meter()
         vllm_engine.meter_of_request.set(meter)
         if envelope.operation == Operation.GENERATE:
             return await self._answer_native(envelope, meter)
         response = await self._submit(envelope)
-        response.model = envelope.model_alias
-        data = response.model_dump_json(exclude=vllm_requests.ENGINE_FIELDS).encode()
+        if envelope.operation == Operation.RESPONSES:
+            data = vllm_responses.answer_json(response, envelope.model_alias)
+        else:
+            data = vllm_requests.answer_json(response, envelope.model_alias)
         return Item(data, meter.output_tokens, meter.usage())
 
     async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
@@ -74,9 +87,10 @@ class Generator(Shell):
         try:
             self.admit(envelope)
             deadline = asyncio.get_running_loop().time() + envelope.budget_ms / 1000
-            async with aclosing(self._items(envelope)) as items:
+            timeout = LazyTimeout()
+            async with aclosing(coalesced(self._items(envelope))) as items:
                 while True:
-                    async with asyncio.timeout_at(deadline):
+                    with timeout.until(deadline):
                         item = await anext(items, None)
                     if item is None:
                         return
@@ -86,14 +100,14 @@ class Generator(Shell):
         finally:
             self._ongoing -= 1
 
-    async def _items(self, envelope: Envelope) -> AsyncGenerator[Answer]:
+    async def _items(self, envelope: Envelope) -> AsyncGenerator[Item]:
         meter = vllm_engine.Meter()
         vllm_engine.meter_of_request.set(meter)
         to_bytes = self._writer(envelope)
         sent_tokens = 0
         async with aclosing(await self._submit(envelope)) as chunks:
             async for chunk in chunks:
-                self._raise_for(chunk)
+                self._raise_for(chunk, envelope)
                 # vLLM's own [DONE] is dropped: it sends one after an error too. The ingress ends.
                 if chunk == vllm_requests.DONE:
                     continue
@@ -111,22 +125,24 @@ class Generator(Shell):
         texts: list[str] = []
         async with aclosing(await self._submit(envelope)) as chunks:
             async for chunk in chunks:
-                self._raise_for(chunk)
+                self._raise_for(chunk, envelope)
                 texts.append(vllm_requests.text_of_chunk(chunk))
         usage = meter.usage()
         data = native.answer(envelope.answer_id, self.manifest.full_name, "".join(texts), usage)
         return Item(data, usage.output_tokens, usage)
 
-    def _raise_for(self, chunk: str) -> None:
+    def _raise_for(self, chunk: str, envelope: Envelope) -> None:
         """Raise what an error chunk says; vLLM sends one in place of raising once it streams."""
         if vllm_requests.is_error_chunk(chunk):
             self._die_if_engine_is_dead()
-            raise vllm_requests.error_of_chunk(chunk)
+            raise vllm_requests.error_of_chunk(chunk, envelope.operation)
 
     def _writer(self, envelope: Envelope) -> Any:
         """From a vLLM chunk to the client's bytes: native events, or its chunk under our alias."""
         if envelope.operation == Operation.GENERATE:
             return vllm_requests.NativeWriter()
+        if envelope.operation == Operation.RESPONSES:
+            return str.encode  # its events carry the alias already
         return vllm_requests.alias_writer(self.manifest.full_name, envelope.model_alias)
 
     async def _submit(self, envelope: Envelope) -> Any:
@@ -137,30 +153,55 @@ class Generator(Shell):
             "stream": envelope.stream,
             "cache_salt": cache_salt(self.claim_of(envelope).tenant, self._secret),
         }
+        with self._mapping_errors(envelope):
+            make, serve = self._served(envelope)
+            request = make(envelope, ours)
+            refuse_unseen_tools(request, self._engine.get_tokenizer())
+            result = await serve(request, raw)
+        if (error_object := getattr(result, "error", None)) is not None:
+            _raise_if_cancelled()
+            self._die_if_engine_is_dead()
+            raise vllm_requests.from_error_object(error_object.model_dump(), envelope.operation)
+        if envelope.operation == Operation.RESPONSES and envelope.stream:
+            return self._responses_texts(result, envelope)
+        return result
+
+    def _served(self, envelope: Envelope) -> tuple[Any, Any]:
+        """What makes vLLM's request of an operation, and what of its serving layer answers it."""
+        chat = self._state.openai_serving_chat.create_chat_completion
+        match envelope.operation:
+            case Operation.COMPLETIONS:
+                completion = self._state.openai_serving_completion.create_completion
+                return vllm_requests.completion_request, completion
+            case Operation.RESPONSES:
+                responses = self._state.openai_serving_responses.create_responses
+                return vllm_responses.responses_request, responses
+            case Operation.GENERATE:
+                return vllm_requests.native_request, chat
+            case _:
+                return vllm_requests.chat_request, chat
+
+    async def _responses_texts(
+        self, events: AsyncGenerator[Any], envelope: Envelope
+    ) -> AsyncGenerator[str]:
+        """Here vLLM raises in mid-stream, where its other routes send an error chunk."""
+        with self._mapping_errors(envelope):
+            async with aclosing(vllm_responses.sse_texts(events, envelope.model_alias)) as texts:
+                async for text in texts:
+                    yield text
+
+    @contextmanager
+    def _mapping_errors(self, envelope: Envelope) -> Iterator[None]:
+        """What vLLM raises about a request, as an error of ours; a dead engine ends the process."""
         try:
-            if envelope.operation == Operation.COMPLETIONS:
-                request = vllm_requests.completion_request(envelope, ours)
-                result = await self._state.openai_serving_completion.create_completion(request, raw)
-            else:
-                make = (
-                    vllm_requests.native_request
-                    if envelope.operation == Operation.GENERATE
-                    else vllm_requests.chat_request
-                )
-                request = make(envelope, ours)
-                result = await self._state.openai_serving_chat.create_chat_completion(request, raw)
+            yield
         except RequestError:
             raise
         except Exception as error:
             self._die_if_engine_is_dead(error)
-            if (mapped := vllm_requests.from_vllm(error)) is not None:
+            if (mapped := vllm_requests.from_vllm(error, envelope.operation)) is not None:
                 raise mapped from error
             raise
-        if (error_object := getattr(result, "error", None)) is not None:
-            _raise_if_cancelled()
-            self._die_if_engine_is_dead()
-            raise vllm_requests.from_error_object(error_object.model_dump())
-        return result
 
     def _die_if_engine_is_dead(self, error: Exception | None = None) -> None:
         from vllm.v1.engine.exceptions import EngineDeadError

@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Final
 
 from ray import serve
 from ray.serve import Application
+from ray.serve.context import _get_serve_request_context
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,9 +17,12 @@ from deployments.ray_transport import RayTransport
 from modelyard.config.model_args import NoArgs
 from modelyard.config.settings import Settings
 from modelyard.config.table import parse_table
-from modelyard.contract.errors import ConfigError
+from modelyard.contract.envelope import Failure
+from modelyard.contract.errors import ConfigError, Forbidden
 from modelyard.contract.headers import REQUEST_ID
+from modelyard.contract.reply import Reply
 from modelyard.ingress.app import build_app
+from modelyard.ingress.by_handle import ByHandle
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.routing.fleet import Fleet
 from modelyard.telemetry.request_log import RequestLog
@@ -28,7 +34,11 @@ BOARD_WAIT_S: Final = 2.0
 
 
 class Ingress:
-    """One ingress replica. Reads the fleet from the board and never waits for it on a request."""
+    """One ingress replica. Reads the fleet from the board and never waits for it on a request.
+
+    A handle can name every method of this class. `ask` and `ask_stream` check the key first, like
+    HTTP does; `reconfigure` is Serve's and refuses a handle; everything else stands outside.
+    """
 
     def __init__(self) -> None:
         settings = Settings.from_environment()
@@ -37,19 +47,36 @@ class Ingress:
         self._pipeline = Pipeline(
             settings.secret(), RayTransport(), Fleet(), write_log=self._log.write
         )
+        self._by_handle = ByHandle(self._pipeline)
         self._reader: asyncio.Task[None] | None = None
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         return one_request_id(build_app(self._pipeline))
 
+    async def ask(
+        self, key: str, operation: str, body: bytes, headers: dict[str, str]
+    ) -> Reply | Failure:
+        """One answer, for modelyard.client."""
+        return await self._by_handle.ask(key, operation, body, headers)
+
+    async def ask_stream(
+        self, key: str, operation: str, body: bytes, headers: dict[str, str]
+    ) -> AsyncGenerator[bytes | Reply | Failure]:
+        """A streamed answer, for modelyard.client."""
+        async with aclosing(self._by_handle.ask_stream(key, operation, body, headers)) as items:
+            async for item in items:
+                yield item
+
     async def reconfigure(self, user_config: Any) -> None:
-        """Adopt a table. Never raises: a bad table must not take a serving ingress down.
+        """Adopt a table. Never raises to Serve: a bad table must not take a serving ingress down.
 
         The last good table stays in force. Before the first good one every request is answered
-        503, and /health/ready says so.
+        503, and /health/ready says so. Raises Forbidden to a handle: a table holds the keys.
         """
+        if _get_serve_request_context().request_id:  # Serve's own call is no request
+            raise Forbidden("a table comes from `serve deploy`, never by handle")
         if self._reader is None:
-            self._reader = asyncio.get_running_loop().create_task(self._follow_board())
+            self._reader = asyncio.get_running_loop().create_task(follow_board(self._pipeline))
         try:
             self._pipeline.adopt(parse_table(user_config))
         except ConfigError as error:
@@ -59,15 +86,18 @@ class Ingress:
         """Serve calls this when the replica has drained: the last log lines reach the disk."""
         self._log.close()
 
-    async def _follow_board(self) -> None:
-        board = Board()
-        while True:
-            try:
-                async with asyncio.timeout(BOARD_WAIT_S):
-                    self._pipeline.fleet.update(await board.read())
-            except Exception as error:  # noqa: BLE001  the edge of a background task
-                log.warning("the board does not answer, the last reading stays: %r", error)
-            await asyncio.sleep(READ_BOARD_S)
+
+async def follow_board(pipeline: Pipeline) -> None:
+    """Keep the fleet, and what the fleet refuses, as the board has it, for ever."""
+    board = Board()
+    while True:
+        try:
+            async with asyncio.timeout(BOARD_WAIT_S):
+                pipeline.fleet.update(await board.read())
+                await board.share_refused(pipeline.attempts.refused)
+        except Exception as error:  # noqa: BLE001  the edge of a background task
+            log.warning("the board does not answer, the last reading stays: %r", error)
+        await asyncio.sleep(READ_BOARD_S)
 
 
 def one_request_id(inner: ASGIApp) -> ASGIApp:

@@ -116,6 +116,10 @@ class Shell(ABC):
         if self._poster.done():
             raise RuntimeError("this replica has stopped posting, so no ingress sends it anything")
 
+    def ongoing(self) -> int:
+        """Requests that this replica works on."""
+        return self._ongoing
+
     def reconfigure(self, user_config: Any) -> None:
         """Adopt tunables. A shell without any refuses them in its log; none ever raises."""
         log.error("%s takes no user_config: remove it", self._app)
@@ -211,7 +215,7 @@ class Shell(ABC):
             phase=self._phases.phase,
             phase_s=self._phases.phase_s,
             phases=self._phases.done,
-            ongoing=self._ongoing,
+            ongoing=self.ongoing(),
             description=getattr(self, "description", None),
             cause=cause,
         )

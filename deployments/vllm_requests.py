@@ -9,12 +9,15 @@ from typing import Any, Final
 from modelyard.contract.envelope import Envelope
 from modelyard.contract.errors import Internal, InvalidRequest, Overloaded, RequestError
 from modelyard.contract.native import GenerateRequest, delta_event
+from modelyard.contract.operations import Operation
 
 DONE: Final = "data: [DONE]\n\n"
 DATA: Final = "data: "
 ERROR_PREFIX: Final = 'data: {"error"'
 _CONTEXT_PARAMETERS: Final = frozenset({"input_tokens", "input_text"})
-_CONTEXT_TEXT: Final = "maximum context length"
+_CONTEXT_TEXTS: Final = ("maximum context length", "exceeds the max_model_len")
+# What a route calls the thing that is too long.
+_INPUTS: Final = {Operation.COMPLETIONS: "prompt", Operation.RESPONSES: "input"}
 
 
 # Of an answer: the engine's own additions, which no caller of ours asked for.
@@ -54,13 +57,13 @@ def chat_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
     """`ours` are the fields that are the platform's: they replace whatever the body says."""
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
-    return _validated(ChatCompletionRequest, json.loads(envelope.body) | ours)
+    return validated(ChatCompletionRequest, json.loads(envelope.body) | ours)
 
 
 def completion_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
     from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 
-    return _validated(CompletionRequest, json.loads(envelope.body) | ours)
+    return validated(CompletionRequest, json.loads(envelope.body) | ours)
 
 
 def native_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
@@ -68,41 +71,47 @@ def native_request(envelope: Envelope, ours: dict[str, Any]) -> Any:
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
     native = GenerateRequest.model_validate_json(envelope.body)
-    return _validated(ChatCompletionRequest, native.as_chat() | ours | {"stream": True})
+    return validated(ChatCompletionRequest, native.as_chat() | ours | {"stream": True})
 
 
-def _validated(model: Any, record: dict[str, Any]) -> Any:
+def validated(model: Any, record: dict[str, Any]) -> Any:
     from pydantic import ValidationError
 
     try:
         return model.model_validate(record)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        param = ".".join(str(part) for part in first["loc"][:3] if isinstance(part, str | int))
+        param = _place(first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         raise InvalidRequest(f"{param or 'body'}: {message}", param=param or None) from error
 
 
-def from_vllm(error: Exception) -> RequestError | None:
+def _place(loc: tuple[Any, ...]) -> str:
+    """Where it is in the body, without the classes that pydantic names between."""
+    parts = [str(part) for part in loc if isinstance(part, str | int)]
+    return ".".join(part for part in parts[:3] if not part[:1].isupper())
+
+
+def from_vllm(error: Exception, operation: str) -> RequestError | None:
     """Our error for one that vLLM raised about a request; None when it is not about the request."""
     from vllm.exceptions import GracefulHTTPError, VLLMClientError, VLLMValidationError
 
     match error:
         case VLLMValidationError():
             text = error.args[0] if error.args else str(error)
-            return _invalid(str(text), error.parameter)
+            return _invalid(str(text), error.parameter, operation)
         case GracefulHTTPError():
             return _engine_busy()
         case VLLMClientError() | ValueError() | TypeError() | OverflowError():
-            return _invalid(str(error), None)
+            return _invalid(str(error), None, operation)
     return None
 
 
-def from_error_object(error: dict[str, Any]) -> RequestError:
+def from_error_object(error: dict[str, Any], operation: str) -> RequestError:
     """Our error for the `error` object of a vLLM ErrorResponse or of an SSE error chunk."""
     message, code = str(error.get("message", "")), error.get("code")
     if isinstance(code, int) and 400 <= code < 500:
-        return _invalid(message, error.get("param"))
+        return _invalid(message, error.get("param"), operation)
     if code == 503:  # its queue is full, or it asks for a retry
         return _engine_busy()
     return Internal("the engine failed on this request")
@@ -112,23 +121,30 @@ def _engine_busy() -> Overloaded:
     return Overloaded("the engine's queue is full", reason="engine_full", retry_after_s=1)
 
 
-def _invalid(message: str, param: str | None) -> InvalidRequest:
-    too_long = param in _CONTEXT_PARAMETERS or _CONTEXT_TEXT in message
+def _invalid(message: str, param: str | None, operation: str) -> InvalidRequest:
+    too_long = param in _CONTEXT_PARAMETERS or any(text in message for text in _CONTEXT_TEXTS)
     return InvalidRequest(
         message,
-        param="messages" if too_long else param,
+        param=_INPUTS.get(Operation(operation), "messages") if too_long else param,
         reason="context_length" if too_long else None,
         wire_code="context_length_exceeded" if too_long else None,
     )
+
+
+def answer_json(response: Any, alias: str) -> bytes:
+    """A whole chat or completion, with `model` as the caller wrote it."""
+    response.model = alias
+    encoded: str = response.model_dump_json(exclude=ENGINE_FIELDS)
+    return encoded.encode()
 
 
 def is_error_chunk(chunk: str) -> bool:
     return chunk.startswith(ERROR_PREFIX)
 
 
-def error_of_chunk(chunk: str) -> RequestError:
+def error_of_chunk(chunk: str, operation: str) -> RequestError:
     """The error in `data: {"error": {...}}`, which vLLM sends mid-stream before a [DONE]."""
-    return from_error_object(json.loads(chunk[len(DATA) :])["error"])
+    return from_error_object(json.loads(chunk[len(DATA) :])["error"], operation)
 
 
 def text_of_chunk(chunk: str) -> str:

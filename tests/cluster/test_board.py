@@ -10,6 +10,7 @@ from ray.exceptions import ActorDiedError, RayError
 
 from cluster import board
 from cluster.board import FORGET_AFTER_S, FORGET_STARTING_AFTER_S, Board, BoardActor
+from modelyard.admission.refused_digests import RefusedDigests
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 
@@ -116,3 +117,19 @@ async def test_a_dead_board_is_looked_for_anew() -> None:
         with pytest.raises(RayError):
             await ask()
         assert door._actor is None
+
+
+async def test_what_one_ingress_refuses_every_other_learns(clock: Clock) -> None:
+    actor, door = BoardActor(), Board()
+
+    class Method:
+        async def remote(self, ages_s: dict[str, float]) -> dict[str, float]:
+            return await actor.share_refused(ages_s)
+
+    door._actor = SimpleNamespace(share_refused=Method())
+    one, two = RefusedDigests(clock.monotonic), RefusedDigests(clock.monotonic)
+    one.refuse("digest")
+    await door.share_refused(one)
+    clock.now_s += 5
+    await door.share_refused(two)
+    assert two.ages_s() == {"digest": 5.0}

@@ -18,6 +18,17 @@ from modelyard.contract.operations import Operation
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 COMPLETION: dict[str, Any] = {"model": "m", "prompt": "hello"}
+RESPONSE: dict[str, Any] = {"model": "m", "input": "hello"}
+BODIES = {
+    Operation.CHAT: CHAT,
+    Operation.COMPLETIONS: COMPLETION,
+    Operation.RESPONSES: RESPONSE,
+}
+FUNCTION = {"name": "f"}
+TOOLS: dict[Operation, list[dict[str, Any]]] = {
+    Operation.CHAT: [{"type": "function", "function": FUNCTION}],
+    Operation.RESPONSES: [{"type": "function", "parameters": {}, "strict": True} | FUNCTION],
+}
 
 
 def chat(**changes: Any) -> Fields:
@@ -42,7 +53,7 @@ def test_the_smallest_bodies_pass() -> None:
     [*sorted(PLATFORM), "chat_template_content_format", "mm_processor_kwargs", "mm_x"],
 )
 def test_a_field_of_the_platform_is_refused_by_name(operation: Operation, name: str) -> None:
-    error = refused(operation, CHAT | COMPLETION | {name: 1})
+    error = refused(operation, BODIES[operation] | {name: 1})
     assert error.param == name
     assert "set by the platform" in error.message
 
@@ -75,10 +86,15 @@ def test_every_field_of_the_allow_list_passes_unchanged(operation: Operation) ->
         "stop_token_ids": [1],
         "response_format": {"type": "json_object"},
         "structured_outputs": {"choice": ["a", "b"]},
-        "tools": [{"type": "function", "function": {"name": "f"}}],
+        "tools": TOOLS.get(operation),
+        "tool_choice": "required",
+        "instructions": "be kind",
+        "include": ["message.output_text.logprobs"],
+        "text": {"format": {"type": "json_object"}},
+        "metadata": {"team": "support"},
     }
-    given = {name: given[name] for name in FIELDS[operation] - {"messages", "prompt"}}
-    fields = filter_fields(operation, CHAT | COMPLETION | given)
+    given = {name: given[name] for name in FIELDS[operation] - {"messages", "prompt", "input"}}
+    fields = filter_fields(operation, BODIES[operation] | given)
     assert given.items() <= fields.passed.items()
 
 
@@ -181,7 +197,7 @@ def test_a_part_that_is_not_text_is_refused(part: object) -> None:
 def test_text_parts_and_empty_content_pass() -> None:
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "x"}]},
-        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "assistant", "content": "", "tool_calls": []},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
     ]
     passed = chat(messages=messages).passed["messages"]
@@ -238,7 +254,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 NAMES = st.sampled_from(sorted(set().union(*FIELDS.values()))) | st.sampled_from(
-    ["max_tokens", "max_completion_tokens", "priority", "guided_json", "best_of"]
+    ["max_tokens", "max_completion_tokens", "priority", "guided_json", "best_of", "store"]
 )
 
 
@@ -257,3 +273,16 @@ def test_any_json_object_is_filtered_or_refused_with_a_request_error(
     assert set(fields.passed) <= FIELDS[operation]
     assert None not in fields.passed.values()
     assert not set(fields.ignored) & set(fields.passed)
+
+
+def test_each_route_has_its_own_names_for_the_cap() -> None:
+    fields = filter_fields(Operation.RESPONSES, RESPONSE | {"max_output_tokens": 7, "n": 3})
+    assert (fields.cap_tokens, fields.cap_param) == (7, "max_output_tokens")
+    assert fields.ignored == ("n",)
+    assert chat(max_output_tokens=7).ignored == ("max_output_tokens",)
+    error = refused(Operation.RESPONSES, RESPONSE | {"max_output_tokens": 0})
+    assert error.param == "max_output_tokens"
+
+
+def test_a_suffix_is_refused_by_name() -> None:
+    assert refused(Operation.COMPLETIONS, COMPLETION | {"suffix": "!"}).param == "suffix"

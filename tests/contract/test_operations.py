@@ -20,7 +20,10 @@ def test_every_operation_is_answered_by_exactly_one_kind() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (Kind.GENERATOR, "/v1/generate or /v1/chat/completions or /v1/completions"),
+        (
+            Kind.GENERATOR,
+            "/v1/generate or /v1/chat/completions or /v1/completions or /v1/responses",
+        ),
         (Kind.EMBEDDER, "/v1/embeddings"),
         (Kind.CLASSIFIER, "/v1/classify"),
         (Kind.RERANKER, "/v1/rerank or /v1/score"),

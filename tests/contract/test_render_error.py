@@ -116,7 +116,7 @@ def test_an_overload_that_will_not_pass_gives_no_time_to_retry() -> None:
 
 @pytest.mark.parametrize("partial", [True, False])
 def test_a_native_stream_ends_with_an_error_event(partial: bool) -> None:
-    data = sse_error(ReplicaFailed("it\ndied"), "r-1", native=True, partial=partial).decode()
+    data = sse_error(ReplicaFailed("it\ndied"), "r-1", Operation.GENERATE, partial=partial).decode()
     name, record, *rest = data.split("\n")
     assert (name, rest) == ("event: error", ["", ""])
     assert json.loads(record.removeprefix("data: ")) == {
@@ -129,7 +129,18 @@ def test_a_native_stream_ends_with_an_error_event(partial: bool) -> None:
 
 
 def test_an_openai_stream_gets_one_data_line() -> None:
-    data = sse_error(FULL, "r-1", native=False, partial=True).decode()
+    data = sse_error(FULL, "r-1", Operation.CHAT, partial=True).decode()
     assert data.startswith('data: {"error"')
     assert data.endswith("}\n\n")
     assert json.loads(data.removeprefix("data: "))["error"]["code"] == "model_not_found"
+
+
+def test_the_error_event_of_responses_is_typed_and_raises_in_the_openai_client() -> None:
+    data = sse_error(FULL, "r-1", Operation.RESPONSES, partial=True).decode()
+    name, payload, *rest = data.split("\n")
+    assert (name, rest) == ("event: error", ["", ""])
+    record = json.loads(payload.removeprefix("data: "))
+    assert record["type"] == "error"
+    assert record["message"] == record["error"]["message"] == FULL.message
+    assert record["code"] == (FULL.wire_code or FULL.code)
+    assert record["error"] == record_for(FULL, "r-1", Operation.RESPONSES)["error"]

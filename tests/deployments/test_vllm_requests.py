@@ -23,6 +23,7 @@ from deployments.vllm_requests import (
 )
 from modelyard.contract.envelope import Envelope
 from modelyard.contract.errors import Internal, InvalidRequest, Overloaded
+from modelyard.contract.operations import Operation
 
 SERVED = "gen@1.0.0"
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -114,7 +115,7 @@ def test_fields_that_vllm_refuses_together_are_an_error_that_we_know() -> None:
     # Pydantic lets it through, since it is no ValueError: the shell maps it like the engine's.
     with pytest.raises(VLLMValidationError) as caught:
         vllm_requests.chat_request(body, OURS)
-    ours = from_vllm(caught.value)
+    ours = from_vllm(caught.value, "chat")
     assert isinstance(ours, InvalidRequest)
     assert ours.param == "top_logprobs"
 
@@ -127,7 +128,7 @@ def test_what_vllm_says_of_the_request_is_the_callers_error() -> None:
         VLLMValidationError,
     )
 
-    ours = from_vllm(VLLMValidationError("is too hot", parameter="temperature", value=9))
+    ours = from_vllm(VLLMValidationError("is too hot", parameter="temperature", value=9), "chat")
     assert isinstance(ours, InvalidRequest)
     assert (ours.message, ours.param, ours.wire_code) == ("is too hot", "temperature", None)
     for error in (
@@ -138,7 +139,7 @@ def test_what_vllm_says_of_the_request_is_the_callers_error() -> None:
         TypeError("it is wrong"),
         OverflowError("it is wrong"),
     ):
-        ours = from_vllm(error)
+        ours = from_vllm(error, "chat")
         assert isinstance(ours, InvalidRequest), error
         assert (ours.message, ours.param, ours.reason) == ("it is wrong", None, "invalid_request")
 
@@ -147,8 +148,8 @@ def test_what_vllm_says_of_the_request_is_the_callers_error() -> None:
 def test_a_prompt_that_is_too_long_has_openais_code(parameter: str | None) -> None:
     from vllm.exceptions import VLLMValidationError
 
-    by_words = from_vllm(VLLMValidationError(TOO_LONG, parameter=parameter))
-    plain = from_vllm(ValueError(TOO_LONG))
+    by_words = from_vllm(VLLMValidationError(TOO_LONG, parameter=parameter), "chat")
+    plain = from_vllm(ValueError(TOO_LONG), "chat")
     for ours in (by_words, plain):
         assert isinstance(ours, InvalidRequest)
         assert (ours.reason, ours.wire_code) == ("context_length", "context_length_exceeded")
@@ -158,7 +159,7 @@ def test_a_prompt_that_is_too_long_has_openais_code(parameter: str | None) -> No
 def test_a_prompt_is_too_long_by_its_parameter_alone() -> None:
     from vllm.exceptions import VLLMValidationError
 
-    ours = from_vllm(VLLMValidationError("too many", parameter="input_tokens", value=4000))
+    ours = from_vllm(VLLMValidationError("too many", parameter="input_tokens", value=4000), "chat")
     assert ours is not None
     assert (ours.reason, ours.param) == ("context_length", "messages")
 
@@ -171,7 +172,7 @@ def test_an_engine_that_is_full_is_overload() -> None:
         MaxQueuedTokensError(),  # type: ignore[no-untyped-call]
         GracefulHTTPError("busy", HTTPStatus.SERVICE_UNAVAILABLE),
     ):
-        ours = from_vllm(error)
+        ours = from_vllm(error, "chat")
         assert isinstance(ours, Overloaded)
         assert (ours.reason, ours.retry_after_s) == ("engine_full", 1)
 
@@ -188,26 +189,45 @@ def test_what_is_not_about_the_request_is_not_mapped() -> None:
         KeyError("a bug"),
         NotImplementedError("unknown"),
     ):
-        assert from_vllm(error) is None, error
+        assert from_vllm(error, "chat") is None, error
 
 
 @pytest.mark.parametrize("code", [400, 404, 422, 499])
 def test_an_error_object_of_the_caller_keeps_its_words_and_its_param(code: int) -> None:
-    ours = from_error_object({"message": "is too hot", "param": "temperature", "code": code})
+    ours = from_error_object(
+        {"message": "is too hot", "param": "temperature", "code": code}, "chat"
+    )
     assert isinstance(ours, InvalidRequest)
     assert (ours.message, ours.param) == ("is too hot", "temperature")
 
 
 @pytest.mark.parametrize("code", [500, 501, 502, 399, "400", None])
 def test_any_other_error_object_is_internal_and_leaks_nothing(code: Any) -> None:
-    ours = from_error_object({"message": "CUDA error at 0xdead", "code": code})
+    ours = from_error_object({"message": "CUDA error at 0xdead", "code": code}, "chat")
     assert isinstance(ours, Internal)
     assert "CUDA" not in ours.message
-    assert isinstance(from_error_object({}), Internal)
+    assert isinstance(from_error_object({}, "chat"), Internal)
+
+
+@pytest.mark.parametrize(
+    ("operation", "param"),
+    [
+        (Operation.GENERATE, "messages"),
+        (Operation.CHAT, "messages"),
+        (Operation.COMPLETIONS, "prompt"),
+        (Operation.RESPONSES, "input"),
+    ],
+)
+def test_a_context_error_names_what_its_route_calls_the_input(
+    operation: Operation, param: str
+) -> None:
+    ours = from_vllm(ValueError(TOO_LONG), operation)
+    assert isinstance(ours, InvalidRequest)
+    assert (ours.param, ours.wire_code) == (param, "context_length_exceeded")
 
 
 def test_an_error_object_about_the_context_is_told_as_such() -> None:
-    ours = from_error_object({"message": TOO_LONG, "param": None, "code": 400})
+    ours = from_error_object({"message": TOO_LONG, "param": None, "code": 400}, "chat")
     assert (ours.reason, ours.wire_code) == ("context_length", "context_length_exceeded")
 
 
@@ -218,12 +238,12 @@ def test_an_error_chunk_is_known_and_read() -> None:
     info = ErrorInfo(message="is too hot", type="BadRequestError", param="temperature", code=400)
     written = f"data: {json.dumps(ErrorResponse(error=info).model_dump())}\n\n"
     assert is_error_chunk(written)
-    ours = error_of_chunk(written)
+    ours = error_of_chunk(written, "chat")
     assert isinstance(ours, InvalidRequest)
     assert (ours.message, ours.param) == ("is too hot", "temperature")
     broken = chunk(error={"message": "x", "type": "InternalServerError", "code": 500})
     assert is_error_chunk(broken)
-    assert isinstance(error_of_chunk(broken), Internal)
+    assert isinstance(error_of_chunk(broken, "chat"), Internal)
 
 
 def test_an_answer_that_speaks_of_errors_is_no_error_chunk() -> None:

@@ -51,6 +51,7 @@ def _body_for(operation: Operation, **changes: Any) -> dict[str, Any]:
         },
         Operation.CHAT: {"model": "chat", "messages": messages},
         Operation.COMPLETIONS: {"model": "chat", "prompt": PROMPT},
+        Operation.RESPONSES: {"model": "chat", "input": PROMPT},
         Operation.EMBED: {"model": "team/embed", "input": PROMPT},
         Operation.CLASSIFY: {"model": "intent", "input": PROMPT},
         Operation.RERANK: {"model": "rerank", "query": PROMPT, "documents": [PROMPT]},

@@ -20,7 +20,7 @@ from modelyard.testing.virtual_time import run_virtual
 Ingress = Callable[..., InMemoryIngress]
 BodyFor = Callable[..., dict[str, Any]]
 PATHS = {Operation.CHAT: "/v1/chat/completions", Operation.GENERATE: "/v1/generate"}
-DIED = ReplicaFailed("the replica died", reason="replica_died")
+DIED = ReplicaFailed("the replica died", reason="incomplete")
 FULL = Failure("overloaded", "full: later", reason="queue_full", retry_after_s=3.0)
 both_kinds = pytest.mark.parametrize("operation", PATHS)
 

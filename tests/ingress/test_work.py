@@ -22,6 +22,7 @@ BODIES: dict[Operation, dict[str, Any]] = {
     },
     Operation.CHAT: {"model": "m", "messages": [{"role": "user", "content": "hello"}]},
     Operation.COMPLETIONS: {"model": "m", "prompt": "hello"},
+    Operation.RESPONSES: {"model": "m", "input": "hello"},
     Operation.EMBED: {"model": "m", "input": "hello"},
     Operation.CLASSIFY: {"model": "m", "input": "hello"},
     Operation.RERANK: {"model": "m", "query": "hello", "documents": ["a", {"text": "b"}]},

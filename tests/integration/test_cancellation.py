@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -61,6 +62,25 @@ def test_a_small_models_caller_that_hangs_up_leaves_nothing_behind(
     with platform.client() as client, pytest.raises(httpx.ReadTimeout):
         client.post("/v1/embeddings", json=body, timeout=0.3, headers={"X-Request-Id": "gone-3"})
     [line] = wait_for("the end of gone-3", lambda: platform.log_of("gone-3"))
+    assert line["status"] == 499
+    wait_for("an idle embedder", lambda: platform.replica("all-minilm-l6-v2@1.0.0").ongoing == 0)
+
+
+def test_a_small_models_caller_that_leaves_the_queue_of_batches_is_not_computed(
+    platform: Any, wait_for: Any
+) -> None:
+    """It waits behind the batches of another, which goes on."""
+    many = {"model": "support-embed", "input": ["a text that takes a while " * 20] * 400}
+    one = {"model": "support-embed", "input": "a text"}
+    with platform.client() as client, ThreadPoolExecutor(1) as pool:
+        long = pool.submit(client.post, "/v1/embeddings", json=many)
+        wait_for("a busy embedder", lambda: platform.replica("all-minilm-l6-v2@1.0.0").ongoing == 1)
+        with pytest.raises(httpx.ReadTimeout):
+            client.post(
+                "/v1/embeddings", json=one, timeout=0.05, headers={"X-Request-Id": "gone-4"}
+            )
+        assert long.result().status_code == 200
+    [line] = wait_for("the end of gone-4", lambda: platform.log_of("gone-4"))
     assert line["status"] == 499
     wait_for("an idle embedder", lambda: platform.replica("all-minilm-l6-v2@1.0.0").ongoing == 0)
 

@@ -11,8 +11,9 @@ from typing import Final
 
 from modelyard.contract.errors import InvalidRequest
 
-# vLLM writes one before the id it is given, by the route: chat, completions.
-PREFIXES: Final = ("chatcmpl-", "cmpl-")
+# What stands before the id by the route: vLLM's for chat and completions, OpenAI's for responses.
+RESPONSES_PREFIX: Final = "resp_"
+PREFIXES: Final = ("chatcmpl-", "cmpl-", RESPONSES_PREFIX)
 
 _NONCE_BYTES = 6
 _TIME_BYTES = 5

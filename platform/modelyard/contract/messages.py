@@ -36,7 +36,6 @@ def _message(message: Any, where: str) -> dict[str, Any]:
     role = message.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise InvalidRequest(f"{where}.role must be one of {', '.join(ROLES)}", param=where)
-    # An answer that only calls tools comes back with `content` null, and templates look for it.
     kept: dict[str, Any] = {"role": role, "content": _content(message.get("content"), where)}
     for key, value in message.items():
         if value is None or key in ("role", "content") or key in _DROPPED:
@@ -46,13 +45,14 @@ def _message(message: Any, where: str) -> dict[str, Any]:
         if key == "tool_calls":
             kept[key] = _tool_calls(value, f"{where}.tool_calls")
         else:
-            kept[key] = _text(value, f"{where}.{key}")
+            kept[key] = text_at(value, f"{where}.{key}")
     return kept
 
 
 def _content(content: Any, where: str) -> Any:
+    # An answer that only calls tools comes back with null: templates add the content to a text.
     if content is None or isinstance(content, str):
-        return content
+        return content or ""
     where = f"{where}.content"
     if not isinstance(content, list):
         raise InvalidRequest(f"{where} must be text or a list of text parts", param=where)
@@ -63,7 +63,7 @@ def _part(part: Any, where: str) -> dict[str, str]:
     if isinstance(part, dict):
         for kind in ("text", "refusal"):
             if part.get("type") == kind and part.keys() == {"type", kind}:
-                return {"type": kind, kind: _text(part[kind], where)}
+                return {"type": kind, kind: text_at(part[kind], where)}
     raise InvalidRequest(
         f'{where}: a part must be {{"type": "text", "text": ...}} and nothing else', param=where
     )
@@ -80,16 +80,17 @@ def _tool_call(call: dict[str, Any], where: str) -> dict[str, Any]:
     if call.get("type", "function") != "function" or not isinstance(function, dict):
         raise InvalidRequest(f"{where} must be of type function and hold one", param=where)
     return {
-        "id": _text(call.get("id"), f"{where}.id"),
+        "id": text_at(call.get("id"), f"{where}.id"),
         "type": "function",
         "function": {
-            name: _text(function.get(name), f"{where}.function.{name}")
+            name: text_at(function.get(name), f"{where}.function.{name}")
             for name in ("name", "arguments")
         },
     }
 
 
-def _text(value: Any, where: str) -> str:
+def text_at(value: Any, where: str) -> str:
+    """The text. Raises InvalidRequest naming the place."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{where} must be text", param=where)
     return value

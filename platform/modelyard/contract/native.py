@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -77,6 +78,14 @@ def done_event(model_version: str, usage: Usage) -> bytes:
             "usage": usage_record(usage),
         },
     )
+
+
+def texts_of(data: bytes) -> Iterator[str]:
+    """The texts of the delta events in a piece of a stream, as a shell cuts it: at event ends."""
+    for event in data.split(b"\n\n"):
+        name, _, payload = event.partition(b"\n")
+        if name == b"event: delta":
+            yield json.loads(payload.removeprefix(b"data: "))["text"]
 
 
 def answer(answer_id: str, model_version: str, text: str, usage: Usage) -> bytes:

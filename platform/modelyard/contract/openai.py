@@ -14,23 +14,35 @@ from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.grammar import check_grammars
 from modelyard.contract.messages import filter_messages
 from modelyard.contract.operations import Operation
+from modelyard.contract.responses import STATE, filter_responses
 from modelyard.contract.sampling import check_sampling
 from modelyard.contract.token_ids import MAX_TOKEN_IDS, count_items, is_token_ids
 
 _SAMPLING: Final = frozenset(
     "frequency_penalty presence_penalty logit_bias seed stop temperature top_p top_k min_p "
-    "repetition_penalty min_tokens n stream stream_options response_format structured_outputs "
-    "ignore_eos stop_token_ids include_stop_str_in_output skip_special_tokens logprobs".split()
+    "repetition_penalty stream structured_outputs ignore_eos stop_token_ids "
+    "include_stop_str_in_output skip_special_tokens".split()
 )
+_CHOICES: Final = frozenset("n min_tokens stream_options response_format logprobs".split())
+_TOOLS: Final = frozenset("tools tool_choice parallel_tool_calls top_logprobs".split())
 FIELDS: Final[dict[Operation, frozenset[str]]] = {
-    Operation.CHAT: _SAMPLING
-    | frozenset(["messages", "top_logprobs", "tools", "tool_choice", "parallel_tool_calls"]),
-    Operation.COMPLETIONS: _SAMPLING | frozenset(("prompt", "echo", "suffix")),
+    Operation.CHAT: _SAMPLING | _CHOICES | _TOOLS | {"messages"},
+    Operation.COMPLETIONS: _SAMPLING | _CHOICES | {"prompt", "echo"},
+    Operation.RESPONSES: _SAMPLING
+    | _TOOLS
+    | set("input instructions include text metadata".split()),
+}
+# The names of the caller's output cap; the last one given runs, as OpenAI reads them.
+CAPS: Final[dict[Operation, tuple[str, ...]]] = {
+    Operation.CHAT: ("max_tokens", "max_completion_tokens"),
+    Operation.COMPLETIONS: ("max_tokens", "max_completion_tokens"),
+    Operation.RESPONSES: ("max_output_tokens",),
 }
 # Read here and not passed on; `user` and `prompt_cache_key` only name a conversation.
-READ: Final = frozenset(
-    ("model", "max_tokens", "max_completion_tokens", "user", "prompt_cache_key")
-)
+_READ: Final = frozenset(("model", "user", "prompt_cache_key"))
+READ: Final[dict[Operation, frozenset[str]]] = {
+    operation: _READ | set(names) for operation, names in CAPS.items()
+} | {Operation.RESPONSES: _READ | {"max_output_tokens", *STATE}}
 PLATFORM: Final = frozenset(
     "priority cache_salt request_id session_id kv_transfer_params ec_transfer_params "
     "vllm_xargs stream_interval chat_template chat_template_kwargs".split()
@@ -40,6 +52,7 @@ INSTEAD: Final = {
     "functions": "use tools",
     "function_call": "use tool_choice",
     "best_of": "use n",
+    "suffix": "no model here fills in the middle of a text",
     "prompt_embeds": "send text or token ids",
     "use_beam_search": "beam search is not offered",
 }
@@ -71,12 +84,16 @@ def filter_fields(operation: Operation, body: Mapping[str, Any]) -> Fields:
     _bound_n(passed)
     check_sampling(passed)
     check_grammars(passed)
-    if operation is Operation.CHAT:
-        passed["messages"] = filter_messages(passed.get("messages"))
-    else:
-        _check_prompt(passed.get("prompt"))
-    cap, param = _cap(given)
-    ignored = tuple(sorted(name for name in given if name not in allowed and name not in READ))
+    match operation:
+        case Operation.CHAT:
+            passed["messages"] = filter_messages(passed.get("messages"))
+        case Operation.RESPONSES:
+            passed = filter_responses(given, passed)
+        case _:
+            _check_prompt(passed.get("prompt"))
+    cap, param = _cap(given, CAPS[operation])
+    known = allowed | READ[operation]
+    ignored = tuple(sorted(name for name in given if name not in known))
     return Fields(passed, ignored, stream, cap, param)
 
 
@@ -91,10 +108,9 @@ def _refuse_platform_field(name: str) -> None:
         raise InvalidRequest(f"{name} is not supported: {INSTEAD[name]}", param=name)
 
 
-def _cap(given: Mapping[str, Any]) -> tuple[int | None, str]:
-    """The cap that runs: max_completion_tokens before max_tokens, as OpenAI reads them."""
-    cap, param = None, "max_tokens"
-    for name in ("max_tokens", "max_completion_tokens"):
+def _cap(given: Mapping[str, Any], names: tuple[str, ...]) -> tuple[int | None, str]:
+    cap, param = None, names[0]
+    for name in names:
         if name in given:
             cap, param = positive_int(given[name], name), name
     return cap, param

@@ -17,6 +17,7 @@ class Operation(StrEnum):
     GENERATE = "generate"
     CHAT = "chat"
     COMPLETIONS = "completions"
+    RESPONSES = "responses"
     EMBED = "embed"
     CLASSIFY = "classify"
     RERANK = "rerank"
@@ -24,7 +25,12 @@ class Operation(StrEnum):
 
 
 OPERATIONS_OF: Final[dict[Kind, tuple[Operation, ...]]] = {
-    Kind.GENERATOR: (Operation.GENERATE, Operation.CHAT, Operation.COMPLETIONS),
+    Kind.GENERATOR: (
+        Operation.GENERATE,
+        Operation.CHAT,
+        Operation.COMPLETIONS,
+        Operation.RESPONSES,
+    ),
     Kind.EMBEDDER: (Operation.EMBED,),
     Kind.CLASSIFIER: (Operation.CLASSIFY,),
     Kind.RERANKER: (Operation.RERANK, Operation.SCORE),
@@ -42,6 +48,7 @@ ROUTE_OF: Final[dict[Operation, str]] = {
     Operation.GENERATE: "/v1/generate",
     Operation.CHAT: "/v1/chat/completions",
     Operation.COMPLETIONS: "/v1/completions",
+    Operation.RESPONSES: "/v1/responses",
     Operation.EMBED: "/v1/embeddings",
     Operation.CLASSIFY: "/v1/classify",
     Operation.RERANK: "/v1/rerank",

@@ -61,7 +61,7 @@ def body_for(error: RequestError, request_id: str, operation: Operation | None) 
 def headers_for(error: RequestError) -> dict[str, str]:
     """x-should-retry always (the openai client obeys it); Retry-After on what is worth retrying."""
     headers = {SHOULD_RETRY: "true" if error.retryable else "false"}
-    if error.retryable and error.status in (429, 503):
+    if error.retryable and (error.status in (429, 503) or error.retry_after_s is not None):
         wait_s = _wait_s(error)
         headers["Retry-After"] = str(max(MIN_RETRY_AFTER_S, math.ceil(wait_s)))
         headers["retry-after-ms"] = str(math.ceil(wait_s * 1000))
@@ -76,10 +76,17 @@ def _wait_s(error: RequestError) -> float:
     return min(wait_s, MAX_RETRY_AFTER_S)
 
 
-def sse_error(error: RequestError, request_id: str, *, native: bool, partial: bool) -> bytes:
-    """The in-band error of a stream: a native `error` event, or one OpenAI `data:` line."""
-    if native:
+def sse_error(
+    error: RequestError, request_id: str, operation: Operation, *, partial: bool
+) -> bytes:
+    """The in-band error of a stream: an `error` event, or one `data:` line of OpenAI's."""
+    if operation is Operation.GENERATE:
         record = native_record(error, request_id) | {"partial": partial}
         return b"event: error\ndata: " + json.dumps(record, ensure_ascii=False).encode() + b"\n\n"
     record = openai_record(error, request_id)
+    if operation is Operation.RESPONSES:
+        # OpenAI's typed event, and beside it the object at which its client raises.
+        event: dict[str, Any] = {"type": "error", "code": error.wire_code or error.code}
+        event |= {"message": error.message, "param": error.param} | record
+        return b"event: error\ndata: " + json.dumps(event, ensure_ascii=False).encode() + b"\n\n"
     return b"data: " + json.dumps(record, ensure_ascii=False).encode() + b"\n\n"

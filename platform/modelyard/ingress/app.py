@@ -20,7 +20,7 @@ from modelyard.contract.errors import (
 from modelyard.contract.headers import request_id_of
 from modelyard.contract.operations import Operation
 from modelyard.ingress import catalog, health
-from modelyard.ingress.body import parse_object, read_body
+from modelyard.ingress.body import parse_object, read_body, refuse_encoded
 from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.openapi import request_body
 from modelyard.ingress.pipeline import CLIENT_GONE, Ask, Pipeline
@@ -36,6 +36,7 @@ ROUTES: Final[tuple[tuple[str, Operation], ...]] = (
     ("/v1/generate", Operation.GENERATE),
     ("/v1/chat/completions", Operation.CHAT),
     ("/v1/completions", Operation.COMPLETIONS),
+    ("/v1/responses", Operation.RESPONSES),
     ("/v1/embeddings", Operation.EMBED),
     ("/v1/rerank", Operation.RERANK),
     ("/rerank", Operation.RERANK),
@@ -99,6 +100,7 @@ async def answer(pipeline: Pipeline, ask: Ask, request: Request) -> Response:
     prepared = None
     try:
         caller = pipeline.authenticate(ask, record)
+        refuse_encoded(request.headers.get("content-encoding"))
         raw = await read_body(
             request.stream(), request.headers.get("content-length"), pipeline.max_body_bytes
         )

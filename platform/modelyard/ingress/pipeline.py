@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import random
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from modelyard.admission.refused_digests import digest_of
 from modelyard.config.table import Deadlines, Role, Table
 from modelyard.contract.answer_id import AnswerId, mint
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
@@ -29,8 +30,11 @@ from modelyard.contract.errors import (
 )
 from modelyard.contract.headers import plain_names, traceparent_of
 from modelyard.contract.operations import Operation
+from modelyard.ingress.attempts import Attempts
 from modelyard.ingress.transport import Transport
 from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
+from modelyard.lazy_timeout import LazyTimeout
+from modelyard.routing.conversation import conversation_key
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
 from modelyard.routing.resolve import Target, not_loaded, resolve
@@ -66,6 +70,9 @@ class Prepared:
     deadlines: Deadlines
     settled: bool = field(default=False)
 
+    def digest(self) -> str:
+        return digest_of(self.envelope, self.record.tenant)
+
 
 class Pipeline:
     """One per ingress process. `adopt` replaces the table; requests under way keep the old one."""
@@ -83,6 +90,7 @@ class Pipeline:
         self._write_log = write_log
         self._now = now
         self.fleet = fleet
+        self.attempts = Attempts(fleet, now)
         self.table: Table | None = None
         self._authenticator: Authenticator
 
@@ -134,6 +142,9 @@ class Pipeline:
         record.stream, record.ignored_fields = work.stream, plain_names(work.ignored)
         own_s = deadline_s(work, ask.headers)
         deadlines = lowered(target.route.deadlines, own_s)
+        record.conversation = conversation_key(
+            ask.operation, body, ask.headers, caller.claim.tenant
+        )
         record.answer_id = self._mint(target, caller.claim.tenant)
         envelope = Envelope(
             claim=caller.token,
@@ -148,15 +159,16 @@ class Pipeline:
             model_alias=alias,
             traceparent=record.traceparent,
         )
-        return Prepared(target, work, envelope, record, ask.started, deadlines)
+        prepared = Prepared(target, work, envelope, record, ask.started, deadlines)
+        self.attempts.begin(target.version, prepared.digest)
+        return prepared
 
     async def call(self, prepared: Prepared) -> Item:
         """A unary answer. Raises RequestError. Settles on every way out."""
         with self._settling(prepared):
             try:
                 async with asyncio.timeout(self._left_s(prepared)):
-                    cell, envelope = self._cell(prepared), self._dispatched(prepared)
-                    answer = await self._transport.call(cell, envelope)
+                    answer = await self._answer(prepared)
             except TimeoutError as error:
                 raise self._late("total", prepared) from error
             item = self._take(prepared, answer)
@@ -173,16 +185,53 @@ class Pipeline:
         waited long enough to send its status.
         """
         with self._settling(prepared):
-            envelope = self._dispatched(prepared)
-            async with aclosing(self._transport.stream(self._cell(prepared), envelope)) as answers:
+            waiting = LazyTimeout()
+            async with aclosing(self._answers(prepared)) as answers:
                 while True:
-                    item = self._take(prepared, await self._next(prepared, answers))
+                    item = self._take(prepared, await self._next(prepared, answers, waiting))
                     if item.final is not None:
                         # Before it is sent: a client that leaves on the last byte was served.
                         self.settle(prepared, 200, "ok")
                     yield item
                     if item.final is not None:
                         return
+
+    async def _answer(self, prepared: Prepared) -> Answer:
+        """A unary call, sent once more when its replica dies."""
+        while True:
+            envelope = self._dispatched(prepared)
+            try:
+                return await self._transport.call(self._cell(prepared), envelope)
+            except ReplicaFailed as error:
+                self._after_death(error, prepared)
+
+    async def _answers(self, prepared: Prepared) -> AsyncGenerator[Answer]:
+        """A stream's answers, sent once more when its replica dies before the first of them."""
+        while True:
+            envelope = self._dispatched(prepared)
+            stream = self._transport.stream(self._cell(prepared), envelope)
+            try:
+                async with aclosing(stream) as answers:
+                    async for answer in answers:
+                        yield answer
+                return
+            except ReplicaFailed as error:
+                if prepared.record.ttft_ms is not None and prepared.record.attempt == 1:
+                    raise  # the client has had a part of the answer
+                self._after_death(error, prepared)
+
+    def _after_death(self, error: ReplicaFailed, prepared: Prepared) -> None:
+        """Return when the request may go to another replica; raises what its caller is told."""
+        record = prepared.record
+        wait_s = self._left_s(prepared)
+        if prepared.work.stream:
+            wait_s = min(wait_s, self._first_token_left_s(prepared))
+        self.attempts.after_death(
+            error, prepared.target.version, record.attempt, wait_s, prepared.digest
+        )
+        log.warning(
+            "request %s is sent again: a replica of %s died", record.request_id, record.version
+        )
 
     @contextmanager
     def _settling(self, prepared: Prepared) -> Iterator[None]:
@@ -198,20 +247,18 @@ class Pipeline:
             self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
             raise
 
-    async def _next(self, prepared: Prepared, answers: AsyncGenerator[Answer]) -> Answer:
-        first = prepared.record.ttft_ms is None
-        which, limit_s = (
-            ("first_token", prepared.deadlines.first_token_s)
-            if first
-            else ("idle", prepared.deadlines.idle_s)
-        )
-        if first:
-            limit_s -= self._now() - prepared.started
+    async def _next(
+        self, prepared: Prepared, answers: AsyncGenerator[Answer], waiting: LazyTimeout
+    ) -> Answer:
+        if prepared.record.ttft_ms is None:
+            which, limit_s = "first_token", self._first_token_left_s(prepared)
+        else:
+            which, limit_s = "idle", prepared.deadlines.idle_s
         left_s = self._left_s(prepared)
         if left_s < limit_s:
             which, limit_s = "total", left_s
         try:
-            async with asyncio.timeout(limit_s):
+            with waiting.within(limit_s):
                 return await anext(answers)
         except TimeoutError as error:
             raise self._late(which, prepared) from error
@@ -276,13 +323,19 @@ class Pipeline:
         return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)
 
     def _cell(self, prepared: Prepared) -> Cell:
-        return prepared.target.pool.cells[0]
+        """The first cell, and for the second attempt the next: inside a cell Serve itself keeps
+        away from a replica that died."""
+        cells = prepared.target.pool.cells
+        return cells[(prepared.record.attempt - 1) % len(cells)]
+
+    def _first_token_left_s(self, prepared: Prepared) -> float:
+        return prepared.started + prepared.deadlines.first_token_s - self._now()
 
     def _left_s(self, prepared: Prepared) -> float:
         return prepared.started + prepared.deadlines.total_s - self._now()
 
     def _mint(self, target: Target, tenant: str) -> str:
         answer = AnswerId(
-            target.version, target.arm, target.rollout, int(time.time()), secrets.token_bytes(6)
+            target.version, target.arm, target.rollout, int(time.time()), random.randbytes(6)
         )
         return mint(answer, tenant, self._secret)

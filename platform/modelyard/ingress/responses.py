@@ -24,8 +24,11 @@ from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import body_for, headers_for, sse_error
 from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.pipeline import CLIENT_GONE, Pipeline, Prepared
+from modelyard.lazy_timeout import LazyTimeout
 
 DONE: Final = b"data: [DONE]\n\n"
+# Their streams end with it; the others by an event of their own, which the shell sends.
+ENDED_BY_DONE: Final = frozenset((Operation.CHAT, Operation.COMPLETIONS))
 # One newline, not two: a blank line after a comment makes the openai client read an empty event.
 KEEP_ALIVE: Final = b": keep-alive\n"
 KEEP_ALIVE_S: Final = 5.0
@@ -96,6 +99,7 @@ class StreamResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
+        self._send_timeout = LazyTimeout()
         ticker = asyncio.create_task(self._keep_alive())
         ticker.add_done_callback(_retrieve)
         try:
@@ -117,10 +121,10 @@ class StreamResponse(Response):
             ticker.cancel()
 
     async def _relay(self, items: AsyncGenerator[Item]) -> None:
-        native = self._operation is Operation.GENERATE
+        end = DONE if self._operation in ENDED_BY_DONE else b""
         async for item in items:
             last = item.final is not None
-            data = item.data + DONE if last and not native else item.data
+            data = item.data + end if last else item.data
             if data or last:
                 await self._write(data, more=not last)
 
@@ -128,7 +132,8 @@ class StreamResponse(Response):
         """End a stream that has begun: native by its error event, OpenAI's by dropping the line."""
         native = self._operation is Operation.GENERATE
         record = self._prepared.record
-        data = sse_error(error, record.request_id, native=native, partial=record.output_tokens > 0)
+        partial = record.output_tokens > 0
+        data = sse_error(error, record.request_id, self._operation, partial=partial)
         await self._write(data, more=not native)
         if not native:
             raise StreamBroken(f"stream {record.request_id} failed: {error.code}") from error
@@ -169,7 +174,7 @@ class StreamResponse(Response):
         prepared = self._prepared
         left_s = prepared.started + prepared.deadlines.total_s - self._pipeline.now()
         try:
-            async with asyncio.timeout(max(left_s, LAST_WORDS_S)):
+            with self._send_timeout.within(max(left_s, LAST_WORDS_S)):
                 await self._send(message)
         except TimeoutError as error:
             self._pipeline.settle(prepared, CLIENT_GONE, "cancelled", "slow_client")

@@ -30,9 +30,16 @@ SMALL: Final[dict[Operation, type[BaseModel]]] = {
     Operation.RERANK: RerankRequest,
     Operation.SCORE: ScoreRequest,
 }
+# Where each route's engine reads the cap.
+ENGINE_CAPS: Final = {
+    Operation.CHAT: "max_completion_tokens",
+    Operation.COMPLETIONS: "max_tokens",
+    Operation.RESPONSES: "max_output_tokens",
+}
 # Callers send these by habit; they choose nothing here and are no mistake.
 HARMLESS: Final = frozenset(("model", "user"))
 MAX_NAME_CHARACTERS: Final = 256
+LEAST_DEADLINE: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ def _openai(
     else:
         cap = _within(fields.cap_tokens, limits, description, fields.cap_param)
     passed = dict(fields.passed)
-    passed["max_completion_tokens" if operation is Operation.CHAT else "max_tokens"] = cap
+    passed[ENGINE_CAPS[operation]] = cap
     prompt = passed.get("prompt")
     prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
     choices = prompts * passed.get("n", 1)
@@ -137,7 +144,7 @@ def _within(cap: int, limits: RouteLimits, description: Description, param: str)
     maximum = _maximum(limits, description)
     if cap > maximum:
         raise InvalidRequest(
-            f"{param} is {cap}, this model's limit is {maximum}: ask for less", param=param
+            f"{param} is more than {maximum}, this model's limit: ask for less", param=param
         )
     return cap
 
@@ -171,6 +178,7 @@ def _positive(text: str, header: str) -> float:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < 1e9:
-        raise InvalidRequest(f"{header} must be a positive number", param=header)
+    # Not `0 <`: a number near the smallest is 0 once it is divided.
+    if not LEAST_DEADLINE <= value < 1e9:
+        raise InvalidRequest(f"{header} must be a number from {LEAST_DEADLINE} up", param=header)
     return value

@@ -24,10 +24,12 @@ class Fleet:
         self._pools: dict[str, Pool] = {}
         self._descriptions: dict[str, Description] = {}
         self._load_s: dict[str, float] = {}
+        self._ready_replicas: dict[str, int] = {}
 
     def update(self, posts: Iterable[Post]) -> None:
         """Take one whole reading of the board."""
         cells: dict[str, set[Cell]] = {}
+        ready: dict[str, int] = {}
         for post in posts:
             report = post.report
             version = version_of(report.app)
@@ -36,7 +38,9 @@ class Fleet:
             if report.ready and report.description is not None and post.age_s < ALIVE_S:
                 cell = Cell(report.app, DEPLOYMENT_OF[report.description.kind])
                 cells.setdefault(version, set()).add(cell)
+                ready[version] = ready.get(version, 0) + 1
                 self._load_s[version] = sum(seconds for _, seconds in report.phases)
+        self._ready_replicas = ready
         self._pools = {
             version: Pool(version, tuple(sorted(found))) for version, found in cells.items()
         }
@@ -47,6 +51,10 @@ class Fleet:
     def pool(self, version: str) -> Pool:
         """The cells of a version with a ready replica; an empty pool when there is none."""
         return self._pools.get(version) or Pool(version, ())
+
+    def ready_replicas(self, version: str) -> int:
+        """As last posted: one that has just died counts until its posts are too old."""
+        return self._ready_replicas.get(version, 0)
 
     def load_s(self, version: str) -> float:
         """Seconds from start to ready, as last measured: when to try again a model not loaded."""

@@ -1,0 +1,1 @@
+"""Who may enter, and how often: pure policy, time passed in."""
