@@ -1,0 +1,79 @@
+"""SyncModels: the same answers without a loop, and the same clean end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from modelyard.client import RetryPolicy, SyncModels
+from modelyard.contract import native
+from modelyard.contract.errors import Overloaded, ReplicaFailed
+from modelyard.contract.reply import Reply
+
+Scripted = Callable[[list[Sequence[Any]]], Any]
+CLASSES = b'{"data": [{"label": "yes", "probs": [1.0]}]}'
+
+
+def models_over(ingress: Any, **options: Any) -> SyncModels:
+    return SyncModels("my_key", ingress=ingress, retry=RetryPolicy(max_attempts=1), **options)
+
+
+def test_a_call_waits_for_its_answer(scripted: Scripted, reply: Reply) -> None:
+    ingress = scripted([[reply._replace(data=CLASSES)]])
+    assert models_over(ingress).classify("intent", ["a"]).labels == ["yes"]
+    [asked] = ingress.asked
+    assert asked.key == "my_key"
+
+
+def test_an_error_is_raised_to_the_caller(scripted: Scripted) -> None:
+    with pytest.raises(Overloaded):
+        models_over(scripted([[Overloaded("full").failure()]])).classify("intent", ["a"])
+
+
+def test_threads_share_the_places(scripted: Scripted, reply: Reply) -> None:
+    ingress = scripted([[0.0, reply._replace(data=CLASSES)]])
+    models = models_over(ingress, max_in_flight=2)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: models.classify("intent", ["a"]), range(16)))
+    assert len(ingress.asked) == 16
+    assert ingress.most_under_way == 2
+
+
+def test_a_stream_is_an_ordinary_generator(scripted: Scripted, reply: Reply) -> None:
+    last = reply._replace(data=native.done_event("gen@1.0.0", reply.usage))
+    ingress = scripted([[native.delta_event(0, "a"), native.delta_event(0, "b"), last]])
+    chunks = list(models_over(ingress).stream("chat", "x", max_output_tokens=4))
+    assert [chunk.text for chunk in chunks] == ["a", "b", ""]
+    assert chunks[-1].final is not None
+    assert chunks[-1].final.text == "ab"
+
+
+def test_a_failed_stream_raises_after_what_had_arrived(scripted: Scripted) -> None:
+    ingress = scripted([[native.delta_event(0, "a"), ReplicaFailed("died").failure()]])
+    stream = models_over(ingress).stream("chat", "x", max_output_tokens=4)
+    assert next(stream).text == "a"
+    with pytest.raises(ReplicaFailed) as caught:
+        next(stream)
+    assert caught.value.partial == "a"
+
+
+def test_closing_a_stream_cancels_it(scripted: Scripted, reply: Reply) -> None:
+    ingress = scripted([[native.delta_event(0, "a"), 3600.0], [reply._replace(data=CLASSES)]])
+    models = models_over(ingress, max_in_flight=1)
+    stream = models.stream("chat", "x", max_output_tokens=4)
+    assert next(stream).text == "a"
+    stream.close()
+    # Its place is free again, or this would wait for an hour.
+    assert models.classify("intent", ["a"]).labels == ["yes"]
+    assert ingress.asked[0].closed
+
+
+def test_one_thread_serves_every_client_of_the_process(scripted: Scripted, reply: Reply) -> None:
+    for _ in range(3):
+        models_over(scripted([[reply._replace(data=CLASSES)]])).classify("intent", ["a"])
+    names = [thread.name for thread in threading.enumerate()]
+    assert names.count("modelyard-client") == 1
