@@ -1,6 +1,6 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help install up down status models check test test-slow clean-venv
+.PHONY: help install clients up down status models check test test-slow clean-venv
 # What `make up` deploys.
 CONFIG ?= configs/local.serve.yaml
 
@@ -9,6 +9,9 @@ help: ## show this list
 
 install:
 	@requirements/install
+
+clients: install
+	@requirements/side clients
 
 up: install ## install, start a local cluster, deploy CONFIG and ask each model one question
 	@.venv/bin/modelyard up --config "$(CONFIG)"
@@ -28,7 +31,7 @@ check: install ## lint, formatting, types, layer contract
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 
-test: check ## check, then the unit and integration tests
+test: check clients ## check, then the unit and integration tests
 	@.venv/bin/pytest
 
 test-slow: install ## the tests that take minutes

@@ -56,18 +56,28 @@ def test_max_tokens_per_doc_counts_the_text_alone_and_only_ever_lowers(
 
 
 def test_token_ids_are_used_as_they_are_and_cut_only_when_asked(tokenizer: TextTokenizer) -> None:
-    assert tokenizer.given([[7, 8]], "input")[0].ids == [7, 8]
-    assert tokenizer.given([[7] * 20], "input", -1)[0].ids == [7] * LIMIT
+    assert tokenizer.given([[CLS, 7, 8, SEP]], "input")[0].ids == [CLS, 7, 8, SEP]
+    long = [CLS, *[7] * 20, SEP]
+    assert tokenizer.given([long], "input", -1)[0].ids == [CLS, *[7] * (LIMIT - 2), SEP]
     with pytest.raises(InvalidRequest, match="input has 13 tokens"):
-        tokenizer.given([[7] * 13], "input")
+        tokenizer.given([[CLS, *[7] * 11, SEP]], "input")
 
 
+@pytest.mark.parametrize("ids", [[CLS, 20, SEP], [7, 8], [CLS, 7], [7, SEP], [CLS], [20]])
 def test_another_models_token_ids_are_refused_with_the_usual_cause(
-    tokenizer: TextTokenizer,
+    tokenizer: TextTokenizer, ids: list[int]
 ) -> None:
-    with pytest.raises(InvalidRequest, match="check_embedding_ctx_length=False") as caught:
-        tokenizer.given([[7], [20]], "input")
+    """Also those that the vocabulary happens to have, as other words."""
+    with pytest.raises(
+        InvalidRequest, match=r"input 1 .*check_embedding_ctx_length=False"
+    ) as caught:
+        tokenizer.given([[CLS, 7, SEP], ids], "input")
     assert caught.value.param == "input"
+
+
+def test_the_ids_of_a_text_are_its_token_ids(tokenizer: TextTokenizer) -> None:
+    (tokens,) = tokenizer.texts(["refund order"], "input")
+    assert tokenizer.given([tokens.ids], "input") == [tokens]
 
 
 def test_a_pair_marks_its_second_text(tokenizer: TextTokenizer) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai
 import pytest
 
 from cluster.board import Board
@@ -99,6 +100,12 @@ def platform(starter_models: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         # Joined once: a driver's start takes seconds of these two cores.
         with connected(running):
             yield made
+
+
+@pytest.fixture(scope="session")
+def openai_client(platform: Platform) -> openai.OpenAI:
+    """Without retries of its own: a test must see what was answered, once."""
+    return openai.OpenAI(base_url=f"{platform.url}/v1", api_key=DEMO_KEY, max_retries=0)
 
 
 @pytest.fixture(scope="module")

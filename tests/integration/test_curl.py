@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from typing import Any
@@ -18,6 +19,11 @@ PASSAGES = [
     "Refunds for duplicate charges are paid within five working days.",
 ]
 
+STORY: dict[str, Any] = {
+    "messages": [{"role": "user", "content": "Tell me a long story about a lighthouse."}]
+}
+CURLE_PARTIAL_FILE = 18
+
 
 def curl(platform: Any, path: str, body: dict[str, Any] | None = None, *options: str) -> str:
     command = ["curl", "-sS", "-m", "60", f"{platform.url}{path}", *options]
@@ -25,6 +31,18 @@ def curl(platform: Any, path: str, body: dict[str, Any] | None = None, *options:
     if body is not None:
         command += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def pieces(platform: Any, body: dict[str, Any], *options: str) -> tuple[int, list[bytes]]:
+    """What `curl -N` wrote, read by read, for a streamed chat; and its exit status."""
+    command = ["curl", "-sN", "-m", "60", f"{platform.url}/v1/chat/completions", *options]
+    command += ["-H", f"Authorization: Bearer {DEMO_KEY}", "-H", "Content-Type: application/json"]
+    command += ["-d", json.dumps(body | {"model": "support-assistant", "stream": True})]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        pipe = running.stdout.fileno()
+        read = list(iter(lambda: os.read(pipe, 65536), b""))
+    return running.returncode, read
 
 
 def native(**options: Any) -> dict[str, Any]:
@@ -69,6 +87,33 @@ def test_a_stream_arrives_piece_by_piece(platform: Any) -> None:
     assert len(times) > 10
     halfway = times[len(times) // 2] - times[0]
     assert 0.1 < halfway / (times[-1] - times[0]) < 0.9
+
+
+def test_curl_prints_each_event_as_it_is_made(platform: Any) -> None:
+    status, read = pieces(platform, STORY | {"max_tokens": 100})
+    assert status == 0
+    assert len(read) > 10
+    events = b"".join(read).split(b"\n\n")
+    assert events[-2:] == [b"data: [DONE]", b""]
+    assert all(json.loads(event.removeprefix(b"data: ")) for event in events[:-2])
+    assert b"[DONE]" not in b"".join(read[: len(read) // 2])
+
+
+def test_an_http_1_0_client_gets_the_stream_too(platform: Any) -> None:
+    status, read = pieces(platform, STORY | {"max_tokens": 10}, "-0")
+    assert status == 0
+    assert b"".join(read).endswith(b"data: [DONE]\n\n")
+
+
+def test_a_stream_that_fails_is_an_error_for_curl(platform: Any) -> None:
+    """Its last event says why; then the connection breaks, which curl's status 18 tells."""
+    long = STORY | {"max_tokens": 512, "ignore_eos": True}
+    status, read = pieces(platform, long, "-H", "X-Deadline-Ms: 2500")
+    assert status == CURLE_PARTIAL_FILE
+    *tokens, error, end = b"".join(read).split(b"\n\n")
+    assert end == b""
+    assert b"data: [DONE]" not in tokens
+    assert json.loads(error.removeprefix(b"data: "))["error"]["reason"] == "total"
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/rerank", "/v2/rerank"])

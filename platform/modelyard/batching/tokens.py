@@ -33,6 +33,11 @@ class TextTokenizer:
         self._tokenizer = tokenizer
         self.limit = limit
         self._vocabulary = vocabulary
+        # Of any text that has a token: what the model was trained to see around one.
+        marks = tokenizer.encode("a").special_tokens_mask
+        ids = tokenizer.encode("a").ids
+        self._before = ids[: marks.index(0)]
+        self._after = ids[len(ids) - marks[::-1].index(0) :]
 
     def texts(
         self, texts: Sequence[str], field: str, cut: int | None = None, most: int | None = None
@@ -52,20 +57,44 @@ class TextTokenizer:
     def given(
         self, inputs: Sequence[list[int]], field: str, cut: int | None = None
     ) -> list[Tokens]:
-        """Token ids from the caller, used as they are."""
-        allowed = self._allowed(cut, least=1)
+        """Token ids from the caller: this model's own, special tokens included."""
+        around = len(self._before) + len(self._after)
+        allowed = self._allowed(cut, least=around + 1)
         for index, ids in enumerate(inputs):
-            if max(ids) >= self._vocabulary:
-                raise InvalidRequest(
-                    f"{field} {index} holds the token id {max(ids)}, but this model has "
-                    f"{self._vocabulary} tokens: send text, or the model's own ids (LangChain's "
-                    "OpenAIEmbeddings sends another model's ids unless it is made with "
-                    "check_embedding_ctx_length=False)",
-                    param=field,
-                )
+            self._check_own(ids, field, index)
             if len(ids) > allowed and cut is None:
                 raise self._too_long(len(ids), field, index, len(inputs))
-        return [Tokens(ids[:allowed]) for ids in inputs]
+        return [
+            Tokens(ids if len(ids) <= allowed else ids[: allowed - len(self._after)] + self._after)
+            for ids in inputs
+        ]
+
+    def _check_own(self, ids: list[int], field: str, index: int) -> None:
+        """Most English words have small numbers in OpenAI's vocabulary, so that they would pass as
+        other words of ours, and make a vector that means nothing: the special tokens tell."""
+        if max(ids) >= self._vocabulary:
+            what = f"the token id {max(ids)}, but this model has {self._vocabulary} tokens"
+        elif not self._is_surrounded(ids):
+            what = (
+                f"token ids that do not begin with {self._before} and end with {self._after}, this "
+                "model's special tokens"
+            )
+        else:
+            return
+        raise InvalidRequest(
+            f"{field} {index} holds {what}: send text, or the model's own ids (LangChain's "
+            "OpenAIEmbeddings sends another model's ids unless it is made with "
+            "check_embedding_ctx_length=False)",
+            param=field,
+        )
+
+    def _is_surrounded(self, ids: list[int]) -> bool:
+        before, after = len(self._before), len(self._after)
+        return (
+            len(ids) >= before + after
+            and ids[:before] == self._before
+            and ids[len(ids) - after :] == self._after
+        )
 
     def pairs(
         self,
