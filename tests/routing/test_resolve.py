@@ -24,6 +24,7 @@ from modelyard.testing.in_memory import (
 )
 
 TABLE: Table = parse_table(table_record())
+GENERATOR_ROUTES = ("/v1/generate", "/v1/chat/completions", "/v1/completions", "/v1/responses")
 CALLERS = {
     key: Authenticator(TABLE, SECRET).authenticate(f"Bearer {key}", "invoke")
     for key in (ALPHA_KEY, BETA_KEY, EVALUATOR_KEY)
@@ -75,7 +76,7 @@ def test_an_alias_of_others_is_403() -> None:
 @pytest.mark.parametrize(
     ("alias", "operation", "routes"),
     [
-        ("chat", Operation.EMBED, "/v1/generate or /v1/chat/completions or /v1/completions"),
+        ("chat", Operation.EMBED, " or ".join(GENERATOR_ROUTES)),
         ("team/embed", Operation.CHAT, "/v1/embeddings"),
         ("intent", Operation.RERANK, "/v1/classify"),
         ("rerank", Operation.GENERATE, "/v1/rerank or /v1/score"),
