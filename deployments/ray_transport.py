@@ -17,6 +17,7 @@ from ray.serve.exceptions import (
 
 from modelyard.contract.envelope import Answer, Envelope
 from modelyard.contract.errors import Internal, Overloaded, ReplicaFailed, RequestError
+from modelyard.contract.frames import pack_envelope, unpack
 from modelyard.routing.pool import Cell
 
 log = logging.getLogger("modelyard.transport")
@@ -30,9 +31,9 @@ class RayTransport:
         self._streams: dict[Cell, Any] = {}
 
     async def call(self, cell: Cell, envelope: Envelope) -> Answer:
-        response = self._handle(cell, stream=False).remote(envelope)
+        response = self._handle(cell, stream=False).remote(pack_envelope(envelope))
         try:
-            return await response  # type: ignore[no-any-return]
+            return unpack(await response)
         except (RayError, RayServeException) as error:
             raise from_ray(error) from error
         finally:
@@ -41,14 +42,14 @@ class RayTransport:
             response.cancel()
 
     async def stream(self, cell: Cell, envelope: Envelope) -> AsyncGenerator[Answer]:
-        items = self._handle(cell, stream=True).remote(envelope)
+        frames = self._handle(cell, stream=True).remote(pack_envelope(envelope))
         try:
-            async for item in items:
-                yield item
+            async for frame in frames:
+                yield unpack(frame)
         except (RayError, RayServeException) as error:
             raise from_ray(error) from error
         finally:
-            items.cancel()
+            frames.cancel()
 
     def _handle(self, cell: Cell, *, stream: bool) -> Any:
         handles = self._streams if stream else self._calls
