@@ -14,8 +14,7 @@ from ray.serve import Deployment
 from ray.serve.config import RequestRouterConfig
 
 from deployments.shell import Shell
-from modelyard.contract.errors import RequestError
-from modelyard.contract.frames import pack, unpack_envelope
+from modelyard.contract.envelope import Answer, Envelope
 from modelyard.contract.operations import DEPLOYMENT_OF
 
 # Serve's default back-off of up to 0.5 s leaves slots empty while requests wait for them.
@@ -28,10 +27,7 @@ MAX_QUEUED_REQUESTS = 400
 
 
 class Door:
-    """Opens a shell and passes calls on to it. A subclass only names its shell.
-
-    Speaks frames (bytes), which Ray carries without pickling them.
-    """
+    """Opens a shell and passes calls on to it. A subclass only names its shell."""
 
     SHELL: type[Shell]
 
@@ -39,22 +35,13 @@ class Door:
         self._shell = self.SHELL(args)
         await self._shell.start(args.artifact)
 
-    async def call(self, frame: bytes) -> bytes:
-        try:
-            envelope = unpack_envelope(frame)
-        except RequestError as error:
-            return pack(error.failure())
-        return pack(await self._shell.call(envelope))
+    async def call(self, envelope: Envelope) -> Answer:
+        return await self._shell.call(envelope)
 
-    async def stream(self, frame: bytes) -> AsyncGenerator[bytes]:
-        try:
-            envelope = unpack_envelope(frame)
-        except RequestError as error:
-            yield pack(error.failure())
-            return
-        async with aclosing(self._shell.stream(envelope)) as answers:
-            async for answer in answers:
-                yield pack(answer)
+    async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
+        async with aclosing(self._shell.stream(envelope)) as items:
+            async for item in items:
+                yield item
 
     async def check_health(self) -> None:
         await self._shell.check_health()

@@ -17,7 +17,6 @@ from ray.serve.exceptions import (
 
 from modelyard.contract.envelope import Answer, Envelope
 from modelyard.contract.errors import Internal, Overloaded, ReplicaFailed, RequestError
-from modelyard.contract.frames import pack_envelope, unpack
 from modelyard.routing.pool import Cell
 
 log = logging.getLogger("modelyard.transport")
@@ -31,9 +30,9 @@ class RayTransport:
         self._streams: dict[Cell, Any] = {}
 
     async def call(self, cell: Cell, envelope: Envelope) -> Answer:
-        response = self._handle(cell, stream=False).remote(pack_envelope(envelope))
+        response = self._handle(cell, stream=False).remote(envelope)
         try:
-            return unpack(await response)
+            return await response  # type: ignore[no-any-return]
         except (RayError, RayServeException) as error:
             raise from_ray(error) from error
         finally:
@@ -42,14 +41,14 @@ class RayTransport:
             response.cancel()
 
     async def stream(self, cell: Cell, envelope: Envelope) -> AsyncGenerator[Answer]:
-        frames = self._handle(cell, stream=True).remote(pack_envelope(envelope))
+        items = self._handle(cell, stream=True).remote(envelope)
         try:
-            async for frame in frames:
-                yield unpack(frame)
+            async for item in items:
+                yield item
         except (RayError, RayServeException) as error:
             raise from_ray(error) from error
         finally:
-            frames.cancel()
+            items.cancel()
 
     def _handle(self, cell: Cell, *, stream: bool) -> Any:
         handles = self._streams if stream else self._calls

@@ -30,6 +30,7 @@ from modelyard.contract.errors import (
     Internal,
     InvalidRequest,
     RequestError,
+    Unauthenticated,
 )
 from modelyard.contract.operations import OPERATIONS_OF, Kind, Operation
 from modelyard.lifecycle.phases import Phase, PhaseLog
@@ -166,6 +167,8 @@ class Shell(ABC):
 
     def admit(self, envelope: Envelope) -> None:
         """Refuse strays, other versions' requests and work that is already too late."""
+        if not isinstance(envelope, Envelope):
+            raise Unauthenticated("the call is no envelope: models are reached through the ingress")
         self.claim_of(envelope)
         if envelope.version != self.manifest.full_name:
             raise InvalidRequest(

@@ -11,7 +11,6 @@ from deployments import classifier, embedder, generator, reranker
 from deployments.door import Door, deployment_of
 from deployments.shell import Shell
 from modelyard.contract.envelope import Envelope, Failure, Item, Usage
-from modelyard.contract.frames import pack_envelope, unpack
 from modelyard.contract.operations import DEPLOYMENT_OF, Kind
 from modelyard.tenancy.claim import Claim, sign
 
@@ -92,9 +91,8 @@ def test_a_handle_can_name_four_methods_and_no_call_dunder(module: Any, kind: Ki
 
 
 async def test_a_claimed_call_is_answered_on_both_doors(door: Door) -> None:
-    frame = pack_envelope(envelope())
-    assert unpack(await door.call(frame)) == LAST
-    assert [unpack(item) async for item in door.stream(frame)] == [LAST]
+    assert await door.call(envelope()) == LAST
+    assert [item async for item in door.stream(envelope())] == [LAST]
 
 
 @pytest.mark.parametrize(
@@ -109,15 +107,12 @@ async def test_a_claimed_call_is_answered_on_both_doors(door: Door) -> None:
         (envelope(budget_ms=-5), "deadline_exceeded"),
         (None, "unauthenticated"),
         ("text", "unauthenticated"),
-        (b"bytes", "unauthenticated"),
     ],
 )
 async def test_a_stray_is_refused_on_both_doors_and_leaves_no_count(
     door: Door, stray: Any, code: str
 ) -> None:
-    frame = pack_envelope(stray) if isinstance(stray, Envelope) else stray
-    frames = [await door.call(frame), *[item async for item in door.stream(frame)]]
-    answers = [unpack(one) for one in frames]
+    answers = [await door.call(stray), *[item async for item in door.stream(stray)]]
     assert [answer.code for answer in answers if isinstance(answer, Failure)] == [code, code]
     assert door._shell._ongoing == 0
 

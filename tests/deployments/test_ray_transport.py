@@ -29,9 +29,8 @@ from ray.serve.exceptions import (
 )
 
 from deployments.ray_transport import RayTransport, from_ray
-from modelyard.contract.envelope import Envelope, Item, Usage
+from modelyard.contract.envelope import Answer, Envelope, Item, Usage
 from modelyard.contract.errors import Internal, Overloaded, ReplicaFailed, RequestError
-from modelyard.contract.frames import pack, unpack_envelope
 from modelyard.routing.pool import Cell
 
 CELL = Cell("gen@1.0.0", "Generator")
@@ -71,17 +70,17 @@ class Response:
         self._error = error
         self.cancelled = 0
 
-    def __await__(self) -> Generator[Any, None, bytes]:
+    def __await__(self) -> Generator[Any, None, Answer]:
         yield from ()
         if self._error is not None:
             raise self._error
-        return pack(ITEMS[-1])
+        return ITEMS[-1]
 
-    async def __aiter__(self) -> AsyncGenerator[bytes]:
-        yield pack(ITEMS[0])
+    async def __aiter__(self) -> AsyncGenerator[Answer]:
+        yield ITEMS[0]
         if self._error is not None:
             raise self._error
-        yield pack(ITEMS[1])
+        yield ITEMS[1]
 
     def cancel(self) -> None:
         self.cancelled += 1
@@ -96,8 +95,8 @@ class Handle:
         self.options_given.append(options)
         return self
 
-    def remote(self, frame: bytes) -> Response:
-        assert unpack_envelope(frame) == ENVELOPE
+    def remote(self, envelope: Envelope) -> Response:
+        assert envelope is ENVELOPE
         return self.response
 
 

@@ -94,7 +94,6 @@ import sys
 import ray
 from ray import serve
 from modelyard.contract.envelope import Envelope, Failure
-from modelyard.contract.frames import pack_envelope, unpack
 from modelyard.tenancy.claim import Claim, sign
 
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
@@ -107,7 +106,7 @@ def door(app, deployment):
 
 def ask(handle, app, claim, operation):
     envelope = Envelope(claim, app, operation, b"{}", False, 5000, "interactive", "r", "a", "m")
-    answer = unpack(handle.call.remote(pack_envelope(envelope)).result(timeout_s=30))
+    answer = handle.call.remote(envelope).result(timeout_s=30)
     assert isinstance(answer, Failure), answer
     print(answer.code)
 
