@@ -1,5 +1,4 @@
 import json
-import time
 from typing import Any
 
 import pytest
@@ -71,7 +70,8 @@ TOO_MUCH: dict[str, Any] = {
     "bytes": {"enum": ["x" * 66_000]},
     "depth": nested(MAX_DEPTH + 1),
     "pattern": {"pattern": "a" * 513},
-    "patterns together": {"anyOf": [{"pattern": "a" * 500}] * 5},
+    "patterns together": {"anyOf": [{"pattern": "a" * 500}] * 3},
+    "properties of one object": properties(401),
     "pattern of names": {"patternProperties": {"a" * 2049: TEXT}},
     "repetition": {"pattern": "(a{0,1000}){0,1000}"},
     "repetition without an end": {"pattern": "a{257,}"},
@@ -134,12 +134,33 @@ def test_a_field_has_its_type(name: str, value: object) -> None:
     assert refused({name: value}).param == name
 
 
-@pytest.mark.parametrize("text", ["{" * 512, "{1" * 256, "~1" * 256, "{" + "1," * 255, "~" * 512])
-def test_a_hostile_pattern_is_read_quickly(text: str) -> None:
-    """A reader that backtracks would be as good a way to hold up the ingress."""
-    started_s = time.process_time()
-    check_grammars(outputs(grammar=text * (2048 // len(text))))
-    assert time.process_time() - started_s < 0.1
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"},
+    ],
+)
+@pytest.mark.parametrize("carrier", [as_format, as_tool, lambda schema: outputs(json=schema)])
+def test_a_schema_that_no_text_satisfies_is_refused(carrier: Any, schema: dict[str, Any]) -> None:
+    """The engine would find out itself, and answer 500."""
+    assert "stands for itself" in refused(carrier(schema)).message
+
+
+def test_a_schema_of_schemas_passes() -> None:
+    check_grammars(as_tool({"properties": {"schema": {"$ref": "#"}, "json": {"$ref": "#"}}}))
+
+
+def test_lengths_cost_once_however_many_strings_share_them() -> None:
+    def strings(*lengths: int) -> dict[str, Any]:
+        return {
+            "properties": {
+                f"k{index}": TEXT | {"maxLength": length} for index, length in enumerate(lengths)
+            }
+        }
+
+    check_grammars(as_format(strings(*[255] * 40, 10, 20, 50, 1000, 2000)))
+    assert "fewer lengths" in refused(as_format(strings(255, 256, 257, 258, 259))).message
 
 
 KEYS = st.text(max_size=4) | st.sampled_from(

@@ -15,6 +15,7 @@ from modelyard.contract.openai import (
     filter_fields,
 )
 from modelyard.contract.operations import Operation
+from modelyard.contract.ranges import FLAGS
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 COMPLETION: dict[str, Any] = {"model": "m", "prompt": "hello"}
@@ -79,20 +80,24 @@ def test_null_equals_absent(name: str) -> None:
 
 @pytest.mark.parametrize("operation", FIELDS)
 def test_every_field_of_the_allow_list_passes_unchanged(operation: Operation) -> None:
-    given: dict[str, Any] = dict.fromkeys(FIELDS[operation], 1) | {
-        "stream": True,
-        "stop": ["x"],
-        "logit_bias": {"7": -100},
-        "stop_token_ids": [1],
-        "response_format": {"type": "json_object"},
-        "structured_outputs": {"choice": ["a", "b"]},
-        "tools": TOOLS.get(operation),
-        "tool_choice": "required",
-        "instructions": "be kind",
-        "include": ["message.output_text.logprobs"],
-        "text": {"format": {"type": "json_object"}},
-        "metadata": {"team": "support"},
-    }
+    flags = dict.fromkeys(FLAGS & FIELDS[operation], True)
+    given: dict[str, Any] = (
+        dict.fromkeys(FIELDS[operation], 1)
+        | flags
+        | {
+            "stop": ["x"],
+            "logit_bias": {"7": -100},
+            "stop_token_ids": [1],
+            "response_format": {"type": "json_object"},
+            "structured_outputs": {"choice": ["a", "b"]},
+            "tools": TOOLS.get(operation),
+            "tool_choice": "required",
+            "instructions": "be kind",
+            "include": ["message.output_text.logprobs"],
+            "text": {"format": {"type": "json_object"}},
+            "metadata": {"team": "support"},
+        }
+    )
     given = {name: given[name] for name in FIELDS[operation] - {"messages", "prompt", "input"}}
     fields = filter_fields(operation, BODIES[operation] | given)
     assert given.items() <= fields.passed.items()

@@ -197,7 +197,8 @@ async def test_a_cells_handles_are_made_once_one_for_each_method(
     for _ in range(2):
         await transport.call(CELL, ENVELOPE)
         assert [item async for item in transport.stream(CELL, ENVELOPE)] == ITEMS
+    pickled = {"request_serialization": "pickle", "response_serialization": "pickle"}
     assert handle.options_given == [
-        {"stream": False, "method_name": "call"},
-        {"stream": True, "method_name": "stream"},
+        pickled | {"stream": False, "method_name": "call"},
+        pickled | {"stream": True, "method_name": "stream"},
     ]

@@ -14,7 +14,7 @@ from modelyard.contract.errors import (
     RequestError,
     UnsupportedMedia,
 )
-from modelyard.ingress.body import READ_WITHIN_S, parse_object, read_body
+from modelyard.ingress.body import READ_WITHIN_S, parse_object, read_body, refuse_encoded
 from modelyard.testing.virtual_time import run_virtual
 
 JSON = "application/json"
@@ -43,6 +43,17 @@ def test_json_is_read_under_each_of_its_media_types(media: str) -> None:
 def test_any_other_media_type_is_415(media: str | None) -> None:
     with pytest.raises(UnsupportedMedia, match="Content-Type"):
         parse_object(b"{}", media)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "zstd", "identity, gzip", "x"])
+def test_a_compressed_body_is_415(encoding: str) -> None:
+    with pytest.raises(UnsupportedMedia, match="Content-Encoding"):
+        refuse_encoded(encoding)
+
+
+@pytest.mark.parametrize("encoding", [None, "", "identity", " Identity "])
+def test_a_body_as_it_is_passes(encoding: str | None) -> None:
+    refuse_encoded(encoding)
 
 
 @pytest.mark.parametrize("body", [b"", b" ", b"{", b"[1", b"{} {}", b"{'a': 1}", b"nope", b"\x00"])

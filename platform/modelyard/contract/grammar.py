@@ -1,21 +1,22 @@
 """Bounds on what constrains an answer: schemas, regular expressions, grammars and tools.
 
-An engine turns them into an automaton when the request arrives, on the loop that serves every other
-request, so their cost is bounded here. Measured with vLLM 0.32's xgrammar: 57 KB of properties with
-a `minProperties` took 32 s; the worst that these bounds let through takes 0.1 s.
+An engine turns them into an automaton when the request arrives and walks it with every token, so
+their cost is bounded here. The figures are in docs/decisions.md.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic_core import from_json
 
+from modelyard.contract.ebnf import cost_of_ebnf
 from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.expressions import MAX_STATES, cost_of_regex
+from modelyard.contract.schema_loops import has_loop
 
 MAX_BYTES: Final = 65_536  # of the fields together, as JSON; tools carry descriptions
 MAX_ENTRIES: Final = 2048  # members of objects and items of lists, the names of properties included
@@ -23,11 +24,15 @@ MAX_DEPTH: Final = 32
 MAX_TOOLS: Final = 64
 MAX_PATTERN_CHARACTERS: Final = 512  # of one regular expression
 MAX_TEXT_CHARACTERS: Final = 2048  # of all regular expressions and grammars together
-MAX_REPETITIONS: Final = 256  # in a regular expression or grammar: a{256}
 MAX_COUNT: Final = 16_384  # minLength and its kin
 MAX_BOUNDS: Final = 64  # how many of those, and of minimum and its kin
 # The automaton of an object that counts its properties grows with the square of their number.
 MAX_COUNTED_PROPERTIES: Final = 32
+MAX_PROPERTIES: Final = 400  # of one object; those that may be left out cost the square
+# Each length of a string up to 128 is a state (10 ms), longer ones cost no more (2 s). The same
+# bounds given to many strings cost once.
+MAX_LENGTH_STATES: Final = 512
+_LONG: Final = 128
 
 _COUNTS: Final = frozenset(
     "minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains "
@@ -36,11 +41,8 @@ _COUNTS: Final = frozenset(
 _RANGES: Final = frozenset("minimum maximum exclusiveMinimum exclusiveMaximum".split())
 _PATTERNS: Final = frozenset(("pattern", "regex", "whitespace_pattern"))
 _TEXTS: Final = _PATTERNS | {"grammar"}
+_ROOTS: Final = ("schema", "parameters", "json", "json_schema")
 _EMBEDDED: Final = ("json", "structural_tag")  # may hold JSON as text
-# {2,9} of regular expressions and grammars, ~ 2..9 of lark's. No part can match in two ways: a
-# pattern that backtracks would itself be the way to hold up the ingress.
-_REPETITION: Final = re.compile(r"\{[\s0-9,]+\}|~[\s0-9.]+")
-_NUMBER: Final = re.compile("[0-9]+")
 
 
 @dataclass(slots=True)
@@ -48,12 +50,14 @@ class _Totals:
     entries: int = 0
     bounds: int = 0
     characters: int = 0
+    states: int = 0
+    lengths: set[tuple[Any, Any]] = field(default_factory=set)  # minLength, maxLength
 
 
 def check_grammars(body: Mapping[str, Any]) -> None:
     """Refuse what costs too much. Raises InvalidRequest naming the field."""
     size, totals = 0, _Totals()
-    for name in ("response_format", "structured_outputs", "tools"):
+    for name in ("response_format", "structured_outputs", "tools", "text"):
         if (value := body.get(name)) is None:
             continue
         _check_shape(name, value)
@@ -61,10 +65,13 @@ def check_grammars(body: Mapping[str, Any]) -> None:
         size += len(json.dumps(value))
         _at_most(size, MAX_BYTES, "bytes of schemas and tools", name)
         _check_tree(name, value, totals)
+        _check_loops(name, value)
         if name == "structured_outputs":
             for key in _EMBEDDED:
                 if isinstance(text := value.get(key), str):
-                    _check_tree(name, _parsed(text, f"{name}.{key}"), totals)
+                    tree = _parsed(text, f"{name}.{key}")
+                    _check_tree(name, tree, totals)
+                    _check_loops(name, {key: tree})
 
 
 def _check_shape(name: str, value: Any) -> None:
@@ -107,6 +114,29 @@ def _nodes(name: str, root: Any) -> Iterator[dict[str, Any] | list[Any]]:
         raise InvalidRequest(f"{name} nests deeper than {MAX_DEPTH} levels: flatten it", param=name)
 
 
+def _check_loops(name: str, root: Any) -> None:
+    if any(map(has_loop, _schemas(root))):
+        raise InvalidRequest(
+            f"{name}: a schema stands for itself, so no text can satisfy it: end its $ref",
+            param=name,
+        )
+
+
+def _schemas(root: Any) -> Iterator[Any]:
+    """The outermost schemas, which `#` means in them. A property may have one of their names."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack += node
+        elif isinstance(node, dict):
+            for key, value in node.items():
+                if key in _ROOTS and not (isinstance(value, dict) and "schema" in value):
+                    yield value
+                else:
+                    stack.append(value)
+
+
 def _check_object(name: str, node: dict[str, Any], totals: _Totals) -> None:
     for key, value in node.items():
         if key in _TEXTS and isinstance(value, str):
@@ -119,11 +149,24 @@ def _check_object(name: str, node: dict[str, Any], totals: _Totals) -> None:
     if isinstance(patterns := node.get("patternProperties"), dict):
         for pattern in patterns:
             _check_text(name, "pattern", pattern, totals)
+    _check_lengths(name, node, totals)
     properties = node.get("properties")
+    if isinstance(properties, dict):
+        _at_most(len(properties), MAX_PROPERTIES, "properties of one object", name)
     counted = _is_number(node.get("minProperties")) or _is_number(node.get("maxProperties"))
     if counted and isinstance(properties, dict):
         what = "properties beside minProperties or maxProperties"
         _at_most(len(properties), MAX_COUNTED_PROPERTIES, what, name)
+
+
+def _check_lengths(name: str, node: dict[str, Any], totals: _Totals) -> None:
+    least, most = node.get("minLength"), node.get("maxLength")
+    if _is_number(least) or _is_number(most):
+        totals.lengths.add((least if _is_number(least) else 0, most if _is_number(most) else 0))
+        states = sum(min(max(pair), _LONG) for pair in totals.lengths)
+        if states > MAX_LENGTH_STATES:
+            what = "the minLength and maxLength of its strings differ too much: use fewer lengths"
+            raise InvalidRequest(f"{name}: {what}", param=name)
 
 
 def _is_number(value: Any) -> bool:
@@ -135,12 +178,12 @@ def _check_text(name: str, key: str, text: str, totals: _Totals) -> None:
         _at_most(len(text), MAX_PATTERN_CHARACTERS, f"characters of {key}", name)
     totals.characters += len(text)
     _at_most(totals.characters, MAX_TEXT_CHARACTERS, "characters of patterns and grammars", name)
-    for repetition in _REPETITION.findall(text):
-        for number in _NUMBER.findall(repetition):
-            # By length first: int() refuses more digits than 4300.
-            if len(number) > 9 or int(number) > MAX_REPETITIONS:
-                what = f"{key} repeats more than {MAX_REPETITIONS} times: repeat less"
-                raise InvalidRequest(f"{name}: {what}", param=name)
+    try:
+        cost = cost_of_ebnf(text) if key == "grammar" else cost_of_regex(text)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{name}.{key}: {error.message}", param=name) from error
+    totals.states += cost.states
+    _at_most(totals.states, MAX_STATES, "states of patterns and grammars", name)
 
 
 def _at_most(count: int, most: int, what: str, name: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.ranges import check_ranges
 
 MAX_STOPS: Final = 4  # OpenAI's bound, and the engine's
 MAX_LIST: Final = 1024
@@ -15,6 +16,7 @@ MAX_LOGPROBS: Final = 20
 
 def check_sampling(fields: Mapping[str, Any]) -> None:
     """Raises InvalidRequest naming the field."""
+    check_ranges(fields)
     if "stop" in fields:
         _check_stop(fields["stop"])
     if "logit_bias" in fields:

@@ -76,9 +76,12 @@ def _are_texts(value: list[Any]) -> bool:
 Truncation = Annotated[int, AfterValidator(_known_truncation)]
 # Plain: these functions have seen every item already, and pydantic would try a union's branches one
 # by one on a million of them. Its types are left for mypy and for the OpenAPI description.
-_TextsSent = str | list[str]
-_InputSent = str | list[str] | list[int] | list[list[int]]
-_DocumentsSent = list[str | dict[str, Any]]
+_Some = Field(min_length=1, max_length=MAX_INPUTS)
+_Text = Annotated[str, Field(min_length=1)]
+_Ids = Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1)]
+_TextsSent = str | Annotated[list[str], _Some]
+_InputSent = _Text | Annotated[list[_Text], _Some] | _Ids | Annotated[list[_Ids], _Some]
+_DocumentsSent = Annotated[list[str | dict[str, Any]], _Some]
 Texts = Annotated[_TextsSent, PlainValidator(_texts, json_schema_input_type=_TextsSent)]
 
 

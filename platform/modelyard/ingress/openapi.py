@@ -2,52 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 
+from modelyard.contract.headers import DEADLINE_MS, REQUEST_ID
 from modelyard.contract.native import GenerateRequest
-from modelyard.contract.openai import FIELDS, READ
 from modelyard.contract.operations import Operation
-from modelyard.ingress.work import SMALL
+from modelyard.ingress.openapi_answers import SCHEMAS, answers, errors
+from modelyard.ingress.openapi_fields import openai_schema
+from modelyard.ingress.work import LEAST_DEADLINE, SMALL
+
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}]
+# A request id that is not well-formed is replaced and refuses nothing, so it has no pattern.
+_HEADERS: Final = [
+    {"name": REQUEST_ID, "in": "header", "schema": {"type": "string"}},
+    {
+        "name": DEADLINE_MS,
+        "in": "header",
+        "schema": {"type": "number", "minimum": LEAST_DEADLINE, "exclusiveMaximum": 1e9},
+    },
+]
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The whole description, with the scheme that the routes' `security` names."""
+    """The whole description, with what the routes' own records refer to."""
     record = app.openapi()
-    record.setdefault("components", {})["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer"}
-    }
-    for path in record["paths"].values():
-        for operation in path.values():
+    components = record.setdefault("components", {})
+    components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    components["schemas"] = components.get("schemas", {}) | SCHEMAS
+    for path, operations in record["paths"].items():
+        for operation in operations.values():
             operation["responses"].pop("422", None)  # FastAPI's own; ours is a 400
+            if path.startswith("/v1/models"):
+                operation["security"] = _SECURITY
+                operation["responses"] |= errors((401, 403, 404, 500, 503))
+            elif path.startswith("/health"):
+                operation["responses"] |= errors((404, 500, 503))
     return record
 
 
 def request_body(operation: Operation) -> dict[str, Any]:
-    """`openapi_extra` for a route: its JSON schema, and the bearer key."""
+    """`openapi_extra` for a route: its body, headers and answers, and the bearer key."""
     return {
+        "parameters": _HEADERS,
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": _schema(operation)}},
         },
-        "security": [{"bearer": []}],
+        "responses": answers(operation),
+        "security": _SECURITY,
     }
 
 
 def _schema(operation: Operation) -> dict[str, Any]:
     if operation is Operation.GENERATE:
-        return _with_model(GenerateRequest.model_json_schema())
+        return _nulls_allowed(_with_model(GenerateRequest.model_json_schema()))
     if operation in SMALL:
-        return _with_model(SMALL[operation].model_json_schema())
-    # The engine owns these fields' types: we list the names that pass.
-    required = "messages" if operation is Operation.CHAT else "prompt"
-    names = sorted(FIELDS[operation] | READ)
-    return {
-        "type": "object",
-        "required": ["model", required],
-        "properties": {name: {} for name in names} | {"model": {"type": "string"}},
+        return _nulls_allowed(_with_model(SMALL[operation].model_json_schema()))
+    return _nulls_allowed(openai_schema(operation))
+
+
+def _nulls_allowed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Null equals absent, so it is fine wherever absent is."""
+    null = {"type": "null"}
+    properties = {
+        name: one
+        if name in schema["required"] or not one or null in one.get("anyOf", ())
+        else {"anyOf": [one, null]}
+        for name, one in schema["properties"].items()
     }
+    return schema | {"properties": properties}
 
 
 def _with_model(schema: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -90,14 +90,21 @@ def start(
     headers: Mapping[str, str] | None = None,
     send_s: float = 0.0,
 ) -> Exchange:
-    """Begin a request and return at once. `body`: bytes, or data to be sent as JSON.
+    """Begin a request and return at once. `body`: bytes, data to be sent as JSON, or an iterator of
+    chunks, which go without a length as the app asks for them.
 
     send_s: how long the client takes for each message, as one with a slow line would.
     """
-    raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    sent = {"content-type": "application/json", "content-length": str(len(raw))} | dict(
-        headers or {}
-    )
+    sent = {"content-type": "application/json"}
+    if isinstance(body, AsyncIterator):
+        chunks = body
+    else:
+        raw = (
+            body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        )
+        chunks = _once(raw)
+        sent["content-length"] = str(len(raw))
+    sent |= dict(headers or {})
     route, _, query = path.partition("?")
     scope = {
         "type": "http",
@@ -114,18 +121,29 @@ def start(
         "server": ("127.0.0.1", 8000),
     }
     exchange = Exchange()
-    exchange.task = asyncio.create_task(_drive(app, scope, raw, exchange, send_s))
+    exchange.task = asyncio.create_task(_drive(app, scope, chunks, exchange, send_s))
     return exchange
 
 
+async def _once(raw: bytes) -> AsyncIterator[bytes]:
+    yield raw
+
+
 async def _drive(
-    app: ASGIApp, scope: dict[str, Any], raw: bytes, exchange: Exchange, send_s: float
+    app: ASGIApp,
+    scope: dict[str, Any],
+    chunks: AsyncIterator[bytes],
+    exchange: Exchange,
+    send_s: float,
 ) -> None:
-    pending = [{"type": "http.request", "body": raw, "more_body": False}]
+    whole = False
 
     async def receive() -> Message:
-        if pending:
-            return pending.pop()
+        nonlocal whole
+        if not whole:
+            chunk = await anext(chunks, None)
+            whole = chunk is None
+            return {"type": "http.request", "body": chunk or b"", "more_body": not whole}
         await exchange.gone.wait()
         return {"type": "http.disconnect"}
 
