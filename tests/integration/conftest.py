@@ -126,8 +126,8 @@ def started(home: Path, models: Path, offset: int, *options: str) -> Iterator[Pl
     config = home / "test.serve.yaml"
     config.write_text(CONFIG.read_text().replace("port: 8000", f"port: {port}"))
     made = Platform(f"http://127.0.0.1:{port}", home, config, offset)
-    done = made.run("up", "--config", str(config), "--port-offset", str(offset), *options)
-    try:
+    try:  # also what a Ctrl-C leaves half-way
+        done = made.run("up", "--config", str(config), "--port-offset", str(offset), *options)
         assert done.returncode == 0, done.stdout + done.stderr
         yield made
     finally:
