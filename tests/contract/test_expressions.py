@@ -77,6 +77,7 @@ def test_patterns_that_people_write_pass(regex: str) -> None:
         ("(.{0,8})*", "ways"),
         ("(.?.?.?)+", "ways"),
         ("(.{3,}b){0,9}", "ways"),
+        ("([^a]*){3,}", "ways"),
         ("(([^a]| ){3,}){0,3}", "ways"),
         (".{0,8}." * 4, "ways"),
         ("([a-y]{0,8}|z){4}", "ways"),

@@ -137,8 +137,8 @@ def _repeated(piece: Cost, least: int, most: int | None) -> Cost:
     if choices and not piece.parted:
         often = _ENDLESS if most is None else times
         choices, ways = choices * often, min(ways ** min(often, _ENDLESS), _MANY)
-    if most is not None and most > 1 and piece.endless and not piece.parted:
-        choices, ways = choices + most, min(ways * _ENDLESS_WAYS ** min(most, 64), _MANY)
+    if times > 1 and piece.endless and not piece.parted:
+        choices, ways = choices + times, min(ways * _ENDLESS_WAYS ** min(times, 64), _MANY)
     if most is not None and least != most:
         choices, ways = choices + 1, min(ways * (most - least + 1), _MANY)
     nested = piece.nested + ((least, most) != (0, 1))

@@ -23,6 +23,7 @@ from modelyard.ingress import catalog, health
 from modelyard.ingress.body import parse_object, read_body, refuse_encoded
 from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.openapi import request_body
+from modelyard.ingress.opening import opened
 from modelyard.ingress.pipeline import CLIENT_GONE, Ask, Pipeline
 from modelyard.ingress.responses import (
     StreamResponse,
@@ -96,42 +97,31 @@ def _endpoint(
 
 async def answer(pipeline: Pipeline, ask: Ask, request: Request) -> Response:
     """One model request, from its headers to its response."""
-    record = pipeline.open_record(ask)
-    prepared = None
     try:
-        caller = pipeline.authenticate(ask, record)
-        refuse_encoded(request.headers.get("content-encoding"))
-        raw = await read_body(
-            request.stream(), request.headers.get("content-length"), pipeline.max_body_bytes
-        )
-        body = parse_object(raw, request.headers.get("content-type"))
-        if ask.operation is Operation.RERANK and body.get("return_documents") is None:
-            body["return_documents"] = RETURN_DOCUMENTS[ask.route]
-        prepared = pipeline.prepare(ask, caller, body, record)
+        with opened(pipeline, ask) as record:
+            caller = pipeline.authenticate(ask, record)
+            refuse_encoded(request.headers.get("content-encoding"))
+            raw = await read_body(
+                request.stream(), request.headers.get("content-length"), pipeline.max_body_bytes
+            )
+            body = parse_object(raw, request.headers.get("content-type"))
+            if ask.operation is Operation.RERANK and body.get("return_documents") is None:
+                body["return_documents"] = RETURN_DOCUMENTS[ask.route]
+            prepared = pipeline.prepare(ask, caller, body, record)
         if prepared.work.stream:
             return StreamResponse(pipeline, prepared, ask.operation)
         async with cancelled_when_gone(request.receive):
             item = await pipeline.call(prepared)
         return answer_response(item, prepared)
     except ClientDisconnect:
-        # While its body was read.
-        pipeline.close_record(record, ask.started, CLIENT_GONE, "cancelled", "client_gone")
         return Response(status_code=CLIENT_GONE)
     except RequestError as error:
-        if prepared is None:
-            pipeline.close_record(record, ask.started, error.status, error.code, error.reason)
         return error_response(error, ask.request_id, ask.operation)
     except Exception:
         # The edge of the process: a bug of ours is logged and leaks nothing.
         log.exception("request %s failed", ask.request_id)
-        if prepared is None:
-            pipeline.close_record(record, ask.started, 500, "internal")
         bug = Internal(f"an internal error, logged under the request id {ask.request_id}")
         return error_response(bug, ask.request_id, ask.operation)
-    except BaseException:
-        if prepared is None:
-            pipeline.close_record(record, ask.started, CLIENT_GONE, "cancelled", "client_gone")
-        raise
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Final
 
 from modelyard.contract.envelope import Failure, Item
-from modelyard.contract.errors import Internal, InvalidRequest, NotFound, RequestError
+from modelyard.contract.errors import InvalidRequest, NotFound, RequestError
 from modelyard.contract.headers import request_id_of
 from modelyard.contract.operations import Operation
 from modelyard.contract.reply import Reply
 from modelyard.ingress.body import parse_object, read_body
-from modelyard.ingress.pipeline import CLIENT_GONE, Ask, Pipeline, Prepared
-from modelyard.telemetry.request_log import RequestRecord
-
-log = logging.getLogger("modelyard.ingress")
+from modelyard.ingress.opening import opened
+from modelyard.ingress.pipeline import Ask, Pipeline, Prepared
 
 JSON: Final = "application/json"
 
@@ -71,7 +68,7 @@ class ByHandle:
             request_id=request_id_of(headers),
             started=pipeline.now(),
         )
-        with _opened(pipeline, ask) as record:
+        with opened(pipeline, ask) as record:
             caller = pipeline.authenticate(ask, record)
             raw = await read_body(_whole(body), None, pipeline.max_body_bytes)
             prepared = pipeline.prepare(ask, caller, parse_object(raw, JSON), record)
@@ -90,26 +87,6 @@ def _operation(name: str) -> Operation:
         raise NotFound(
             f"there is no such operation: use one of {known}", reason="no_route"
         ) from error
-
-
-@contextmanager
-def _opened(pipeline: Pipeline, ask: Ask) -> Iterator[RequestRecord]:
-    """Whatever ends a request before it is prepared closes its books."""
-    record = pipeline.open_record(ask)
-    try:
-        yield record
-    except RequestError as error:
-        pipeline.close_record(record, ask.started, error.status, error.code, error.reason)
-        raise
-    except Exception as error:
-        log.exception("request %s failed", ask.request_id)
-        pipeline.close_record(record, ask.started, 500, "internal")
-        raise Internal(
-            f"an internal error, logged under the request id {ask.request_id}"
-        ) from error
-    except BaseException:
-        pipeline.close_record(record, ask.started, CLIENT_GONE, "cancelled", "client_gone")
-        raise
 
 
 def _reply(item: Item, prepared: Prepared) -> Reply:
