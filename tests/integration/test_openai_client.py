@@ -67,11 +67,16 @@ def test_a_wrong_key_is_an_authentication_error(platform: Any) -> None:
         chat(stranger)
 
 
-def test_a_refused_request_is_sent_once(platform: Any, openai_client: openai.OpenAI) -> None:
+def test_a_refused_request_is_sent_once(
+    platform: Any, wait_for: Any, openai_client: openai.OpenAI
+) -> None:
     """The client would try again twice: the request log shows whether it did."""
     patient = openai_client.with_options(max_retries=2)
     headers = {"X-Request-Id": "sent-once"}
     with pytest.raises(openai.APIStatusError) as caught:
         chat(patient, extra_headers=headers, temperature=-1)
     assert caught.value.status_code == 400
+    with pytest.raises(openai.APIStatusError):
+        chat(openai_client, extra_headers={"X-Request-Id": "sent-after"}, temperature=-1)
+    wait_for("the line of a later request", lambda: platform.log_of("sent-after"))
     assert len(platform.log_of("sent-once")) == 1

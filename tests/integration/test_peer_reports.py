@@ -67,7 +67,9 @@ def ask_at_once(platform: Any, path: str, body: dict[str, Any], count: int) -> C
 @pytest.mark.parametrize(
     ("path", "body", "app", "count"),
     [
-        ("/v1/classify", CLASSIFY, "support-intent@1.0.0", 1000),
+        pytest.param(
+            "/v1/classify", CLASSIFY, "support-intent@1.0.0", 1000, marks=pytest.mark.slow
+        ),
         ("/v1/chat/completions", CHAT | {"max_tokens": 1}, GENERATOR, 300),
     ],
     ids=["classifier", "generator"],
@@ -85,6 +87,7 @@ def test_many_requests_at_once_are_all_answered_and_kill_no_replica(
     assert platform.replica(app).pid == before
 
 
+@pytest.mark.slow
 def test_one_connection_serves_five_thousand_requests(platform: Any) -> None:
     """bentoml 4971: one in about 5000 was "Server disconnected without sending a response"."""
     seen: Counter[int] = Counter()
