@@ -33,7 +33,9 @@ def check_order(arguments: str) -> None:
     assert 1 <= order["order_id"] <= 9999
 
 
-def test_an_answer_is_under_our_id_and_the_alias(openai_client: Any, platform: Any) -> None:
+def test_an_answer_is_under_our_id_and_the_alias(
+    openai_client: Any, platform: Any, wait_for: Any
+) -> None:
     raw = openai_client.responses.with_raw_response.create(
         model="support-assistant",
         input=FRANCE,
@@ -44,7 +46,7 @@ def test_an_answer_is_under_our_id_and_the_alias(openai_client: Any, platform: A
     assert "Paris" in answer.output_text
     assert (answer.model, answer.status) == ("support-assistant", "completed")
     assert raw.headers["x-model-version"] == "smollm2-135m-instruct@1.0.0"
-    [line] = platform.log_of("re-1")
+    [line] = wait_for("its log line", lambda: platform.log_of("re-1"))
     assert answer.id == "resp_" + line["answer_id"]
     assert line["input_tokens"] == answer.usage.input_tokens > 0
     assert line["output_tokens"] == answer.usage.output_tokens > 0
