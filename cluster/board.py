@@ -1,4 +1,4 @@
-"""The board: a named detached actor that keeps each replica's last report, and what is refused.
+"""The board: a named detached actor that keeps each replica's last report, and what they died of.
 
 It outlives deploys and is never waited for: a poster fires and forgets, a reader keeps its last
 reading when the board is slow. It holds no truth of its own, so a restart loses nothing that the
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from modelyard.admission.refused_digests import RefusedDigests
+from modelyard.admission.suspects import Deaths, Suspects
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 
@@ -25,7 +25,7 @@ class BoardActor:
 
     def __init__(self) -> None:
         self._posts: dict[str, tuple[ReplicaReport, float]] = {}
-        self._refused = RefusedDigests(time.monotonic)
+        self._suspects = Suspects(time.monotonic)
 
     async def post(self, report: ReplicaReport) -> None:
         self._posts[report.replica] = (report, time.monotonic())
@@ -39,9 +39,9 @@ class BoardActor:
         }
         return [Post(report, now - at) for report, at in self._posts.values()]
 
-    async def share_refused(self, ages_s: dict[str, float]) -> dict[str, float]:
-        self._refused.merge(ages_s)
-        return self._refused.ages_s()
+    async def share_deaths(self, deaths: Deaths) -> Deaths:
+        self._suspects.merge(deaths)
+        return self._suspects.deaths()
 
 
 def _kept_s(report: ReplicaReport) -> float:
@@ -67,9 +67,9 @@ class Board:
         """Every live post with its age. The caller bounds the wait."""
         return await self._call("read")  # type: ignore[no-any-return]
 
-    async def share_refused(self, refused: RefusedDigests) -> None:
-        """Tell every ingress what this one refuses, and take what they do. Raises RayError."""
-        refused.merge(await self._call("share_refused", refused.ages_s()))
+    async def share_deaths(self, suspects: Suspects) -> None:
+        """Tell every ingress what died at this one, and take what they saw. Raises RayError."""
+        suspects.merge(await self._call("share_deaths", suspects.deaths()))
 
     async def _call(self, method: str, *arguments: Any) -> Any:
         from ray.exceptions import RayError

@@ -84,10 +84,10 @@ class Generator(Shell):
     async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
         """Items as the engine makes them; the last carries `final`, or is a Failure."""
         self._ongoing += 1
+        timeout = LazyTimeout()
         try:
             self.admit(envelope)
             deadline = asyncio.get_running_loop().time() + envelope.budget_ms / 1000
-            timeout = LazyTimeout()
             async with aclosing(coalesced(self._items(envelope))) as items:
                 while True:
                     with timeout.until(deadline):
@@ -98,6 +98,7 @@ class Generator(Shell):
         except Exception as error:  # noqa: BLE001  the edge of the process: map, log, never leak
             yield self.failure(error, envelope)
         finally:
+            timeout.close()
             self._ongoing -= 1
 
     async def _items(self, envelope: Envelope) -> AsyncGenerator[Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from ray.serve.exceptions import (
 )
 
 from modelyard.contract.envelope import Answer, Envelope
-from modelyard.contract.errors import Internal, Overloaded, ReplicaFailed, RequestError
+from modelyard.contract.errors import Internal, Overloaded, ReplicaDied, ReplicaFailed, RequestError
 from modelyard.routing.pool import Cell
 
 log = logging.getLogger("modelyard.transport")
@@ -93,4 +94,5 @@ def from_ray(error: Exception) -> RequestError:
         case RayTaskError():
             log.error("a shell let an exception out", exc_info=error)
             return Internal("an internal error in the model's replica", reason="replica_bug")
-    return ReplicaFailed("the replica died while it was answering", reason="replica_died")
+    replica = getattr(error, "actor_id", None) or f"unknown, {time.monotonic():.0f}"
+    return ReplicaDied("the replica died while it was answering", replica=replica)

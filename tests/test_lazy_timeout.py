@@ -90,3 +90,15 @@ def test_many_waits_set_one_timer() -> None:
         return len(set_for)
 
     assert run_virtual(main()) == 1
+
+
+def test_a_closed_one_leaves_no_timer() -> None:
+    async def main() -> None:
+        timeout = LazyTimeout()
+        with timeout.within(100):
+            await asyncio.sleep(1)
+        timeout.close()
+        assert timeout._timer is not None
+        assert timeout._timer.cancelled()
+
+    run_virtual(main())

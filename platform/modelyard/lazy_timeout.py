@@ -46,17 +46,17 @@ class LazyTimeout:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._until = None
+        task, self._task, self._until = self._task, None, None
         if not self._expired:
             return
         self._expired = False
-        assert self._task is not None
+        assert task is not None
         # Ours alone, not also somebody else's who wants this task gone: as asyncio.timeout does it.
-        if self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+        if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
     def close(self) -> None:
-        """Drop the timer. Not needed for its correctness: it rings once more and finds nothing."""
+        """Drop the timer, which would else hold this object until it rings."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -10,7 +10,7 @@ from ray.exceptions import ActorDiedError, RayError
 
 from cluster import board
 from cluster.board import FORGET_AFTER_S, FORGET_STARTING_AFTER_S, Board, BoardActor
-from modelyard.admission.refused_digests import RefusedDigests
+from modelyard.admission.suspects import Deaths, Suspects
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 
@@ -119,17 +119,17 @@ async def test_a_dead_board_is_looked_for_anew() -> None:
         assert door._actor is None
 
 
-async def test_what_one_ingress_refuses_every_other_learns(clock: Clock) -> None:
+async def test_every_ingress_learns_of_the_deaths_that_another_saw(clock: Clock) -> None:
     actor, door = BoardActor(), Board()
 
     class Method:
-        async def remote(self, ages_s: dict[str, float]) -> dict[str, float]:
-            return await actor.share_refused(ages_s)
+        async def remote(self, deaths: Deaths) -> Deaths:
+            return await actor.share_deaths(deaths)
 
-    door._actor = SimpleNamespace(share_refused=Method())
-    one, two = RefusedDigests(clock.monotonic), RefusedDigests(clock.monotonic)
-    one.refuse("digest")
-    await door.share_refused(one)
+    door._actor = SimpleNamespace(share_deaths=Method())
+    one, two = Suspects(clock.monotonic), Suspects(clock.monotonic)
+    one.died("replica-1", "digest")
+    await door.share_deaths(one)
     clock.now_s += 5
-    await door.share_refused(two)
-    assert two.ages_s() == {"digest": 5.0}
+    await door.share_deaths(two)
+    assert two.deaths() == {"replica-1": (5.0, {"digest": 1})}

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from modelyard.admission.refused_digests import REFUSED_FOR_S
+from modelyard.admission.suspects import CROWD, KEPT_S
 from modelyard.contract.envelope import Item
-from modelyard.contract.errors import Overloaded, ReplicaFailed
+from modelyard.contract.errors import Overloaded, ReplicaDied, ReplicaFailed
 from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import headers_for
-from modelyard.ingress.attempts import DIED
 from modelyard.ingress.pipeline import Prepared
 from modelyard.testing.in_memory import BETA_KEY, VERSIONS, InMemoryIngress, post
 from modelyard.testing.scripted_transport import ScriptedTransport
 
 Prepare = Callable[..., Prepared]
-DEATH = ReplicaFailed("the replica died", reason=DIED)
+DEATH = ReplicaDied("the replica died", replica="a")
+DEATH_OF_ANOTHER = ReplicaDied("the replica died", replica="b")
 
 
 async def streamed(ingress: InMemoryIngress, prepared: Prepared) -> list[Item]:
@@ -66,14 +66,14 @@ async def test_a_stream_that_has_begun_is_never_sent_again(prepare: Prepare, fir
         await streamed(ingress, prepare(ingress.pipeline, stream=True))
     assert caught.value.retryable
     (record,) = ingress.records
-    assert (record.reason, record.output_tokens, record.attempt) == (DIED, 2, 1)
+    assert (record.reason, record.output_tokens, record.attempt) == ("replica_died", 2, 1)
 
 
 @pytest.mark.parametrize("items", [0, 1])
 async def test_a_request_under_which_two_replicas_died_is_refused_from_then_on(
     prepare: Prepare, first: Item, unary: Item, items: int
 ) -> None:
-    ingress = InMemoryIngress([DEATH], [*[first] * items, DEATH], [unary])
+    ingress = InMemoryIngress([DEATH], [*[first] * items, DEATH_OF_ANOTHER], [unary])
     with pytest.raises(ReplicaFailed) as caught:
         await streamed(ingress, prepare(ingress.pipeline, stream=True))
     assert headers_for(caught.value)["x-should-retry"] == "false"
@@ -84,10 +84,10 @@ async def test_a_request_under_which_two_replicas_died_is_refused_from_then_on(
 
 async def test_the_refusal_ends_after_ten_minutes(prepare: Prepare, unary: Item) -> None:
     clock = [1000.0]
-    ingress = InMemoryIngress([DEATH], [DEATH], [unary], now=lambda: clock[0])
+    ingress = InMemoryIngress([DEATH], [DEATH_OF_ANOTHER], [unary], now=lambda: clock[0])
     with pytest.raises(ReplicaFailed):
         await ingress.pipeline.call(prepare(ingress.pipeline))
-    clock[0] += REFUSED_FOR_S - 1
+    clock[0] += KEPT_S - 1
     with pytest.raises(ReplicaFailed):
         prepare(ingress.pipeline)
     clock[0] += 1
@@ -95,7 +95,7 @@ async def test_the_refusal_ends_after_ten_minutes(prepare: Prepare, unary: Item)
 
 
 async def test_another_tenants_same_question_is_not_refused(prepare: Prepare, unary: Item) -> None:
-    ingress = InMemoryIngress([DEATH], [DEATH], [unary])
+    ingress = InMemoryIngress([DEATH], [DEATH_OF_ANOTHER], [unary])
     with pytest.raises(ReplicaFailed):
         await ingress.pipeline.call(prepare(ingress.pipeline, Operation.EMBED))
     theirs = prepare(ingress.pipeline, Operation.EMBED, key=BETA_KEY)
@@ -103,11 +103,11 @@ async def test_another_tenants_same_question_is_not_refused(prepare: Prepare, un
 
 
 async def test_what_the_whole_fleet_refuses_is_refused_here(prepare: Prepare) -> None:
-    elsewhere = InMemoryIngress([DEATH], [DEATH])
+    elsewhere = InMemoryIngress([DEATH], [DEATH_OF_ANOTHER])
     with pytest.raises(ReplicaFailed):
         await elsewhere.pipeline.call(prepare(elsewhere.pipeline))
     here = InMemoryIngress()
-    here.pipeline.attempts.refused.merge(elsewhere.pipeline.attempts.refused.ages_s())
+    here.pipeline.attempts.suspects.merge(elsewhere.pipeline.attempts.suspects.deaths())
     with pytest.raises(ReplicaFailed, match="ten minutes"):
         prepare(here.pipeline)
 
@@ -151,9 +151,58 @@ async def test_a_unary_request_waits_as_long_as_its_total_deadline(
     assert await ingress.pipeline.call(prepare(ingress.pipeline)) == unary
 
 
+async def test_without_a_second_replica_the_same_question_is_refused_at_its_next_death(
+    prepare: Prepare,
+) -> None:
+    """No retry is made, since none can be up in time; the caller asks again and kills the next."""
+    ingress = InMemoryIngress([DEATH], [DEATH_OF_ANOTHER])
+    ingress.fleet.update([post("gen@1.0.0", load_s=25.0)])
+    for retryable in (True, False):
+        with pytest.raises(ReplicaFailed) as caught:
+            await streamed(ingress, prepare(ingress.pipeline, stream=True))
+        assert caught.value.retryable is retryable
+    with pytest.raises(ReplicaFailed, match="ten minutes"):
+        prepare(ingress.pipeline, stream=True)
+
+
+async def test_a_stream_in_its_middle_counts_as_well(prepare: Prepare, first: Item) -> None:
+    ingress = InMemoryIngress([first, DEATH], [first, DEATH_OF_ANOTHER])
+    for _ in range(2):
+        with pytest.raises(ReplicaFailed) as caught:
+            await streamed(ingress, prepare(ingress.pipeline, stream=True))
+    assert caught.value.reason == "digest_refused"
+
+
+async def test_another_conversation_about_the_same_does_not_evade_it(prepare: Prepare) -> None:
+    ingress = InMemoryIngress([DEATH], [DEATH_OF_ANOTHER])
+    with pytest.raises(ReplicaFailed):
+        await ingress.pipeline.call(prepare(ingress.pipeline, Operation.GENERATE))
+    with pytest.raises(ReplicaFailed, match="ten minutes"):
+        prepare(ingress.pipeline, Operation.GENERATE, conversation_id="c-2", deadline_ms=5000)
+
+
+async def test_a_crowd_that_died_twice_may_come_a_third_time(prepare: Prepare) -> None:
+    """All but one of them only stood beside the one that kills."""
+    crowd = CROWD + 1
+    scripts: list[list[Any]] = [[DEATH]] * crowd + [[DEATH_OF_ANOTHER]] * crowd
+    ingress = InMemoryIngress(transport=ScriptedTransport(*scripts))
+    ingress.fleet.update([post("gen@1.0.0", load_s=100.0)])  # so that each is sent once
+    for _ in range(2):
+        for number in range(crowd):
+            with pytest.raises(ReplicaFailed):
+                await ingress.pipeline.call(prepare(ingress.pipeline, seed=number))
+    ingress.transport.expect([ReplicaDied("the replica died", replica="c")])
+    with pytest.raises(ReplicaFailed) as caught:
+        await ingress.pipeline.call(prepare(ingress.pipeline, seed=0))
+    assert caught.value.reason == "digest_refused"
+    prepare(ingress.pipeline, seed=1)
+
+
 async def test_a_fleet_that_keeps_dying_is_not_sent_everything_twice(prepare: Prepare) -> None:
     asked = 400
-    scripts: list[list[Any]] = [[DEATH]] * (2 * asked)
+    scripts: list[list[Any]] = [
+        [ReplicaDied("the replica died", replica=f"r-{number}")] for number in range(2 * asked)
+    ]
     ingress = InMemoryIngress(transport=ScriptedTransport(*scripts))
     ingress.fleet.update(post(version, kind) for version, kind in VERSIONS.values())
     for number in range(asked):

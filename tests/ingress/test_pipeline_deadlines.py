@@ -214,6 +214,23 @@ def test_deadline_ms_in_a_body_is_native_only_and_elsewhere_ignored(
         assert run_virtual(main(value)) == unary
 
 
+def test_a_whole_answer_may_have_been_worked_on_although_its_replica_is_silent_now(
+    ingress_at: Ingress, prepare: Prepare, last: Item
+) -> None:
+    """A busy machine can keep a replica's posts away for five seconds."""
+
+    async def main() -> None:
+        ingress = ingress_at([Sleep(100), last])
+        call = asyncio.create_task(ingress.pipeline.call(prepare(ingress.pipeline)))
+        await asyncio.sleep(1)
+        ingress.pipeline.fleet.update([])
+        with pytest.raises(DeadlineExceeded) as caught:
+            await call
+        assert not caught.value.retryable
+
+    run_virtual(main())
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_request_whose_last_replica_went_before_it_began_may_be_tried_again(
     ingress_at: Ingress, prepare: Prepare, last: Item, stream: bool

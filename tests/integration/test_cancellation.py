@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -18,6 +20,26 @@ LONG = {
 }
 
 
+@contextmanager
+def beside_another(platform: Any, wait_for: Any) -> Iterator[None]:
+    """While an answer of the same length runs that began before the body's.
+
+    After the body, its slot must be free while that one still runs: without a cancellation that
+    reaches the engine, the later of the two would also be the later to end.
+    """
+
+    def ongoing() -> int:
+        return int(platform.replica("smollm2-135m-instruct@1.0.0").ongoing)
+
+    with platform.client() as client, ThreadPoolExecutor(1) as pool:
+        other = pool.submit(client.post, "/v1/chat/completions", json=LONG)
+        wait_for("another answer under way", lambda: ongoing() == 1)
+        yield
+        wait_for("a free slot", lambda: ongoing() <= 1)
+        assert not other.done(), "the slot was free no sooner than the work was done"
+        assert other.result().status_code == 200
+
+
 def settled(platform: Any, request_id: str, wait_for: Any) -> dict[str, Any]:
     [line] = wait_for(f"the end of {request_id}", lambda: platform.log_of(request_id))
     wait_for("an idle replica", lambda: is_idle(platform))
@@ -30,7 +52,11 @@ def is_idle(platform: Any) -> bool:
 
 def test_a_unary_caller_that_hangs_up_is_noticed(platform: Any, wait_for: Any) -> None:
     """httpx sends its body in a packet of its own, where a splicing HAProxy misses the end."""
-    with platform.client() as client, pytest.raises(httpx.ReadTimeout):
+    with (
+        beside_another(platform, wait_for),
+        platform.client() as client,
+        pytest.raises(httpx.ReadTimeout),
+    ):
         client.post(
             "/v1/chat/completions", json=LONG, timeout=0.7, headers={"X-Request-Id": "gone-1"}
         )
@@ -42,6 +68,7 @@ def test_a_unary_caller_that_hangs_up_is_noticed(platform: Any, wait_for: Any) -
 def test_a_stream_left_in_the_middle_is_stopped_and_counted(platform: Any, wait_for: Any) -> None:
     headers = {"X-Request-Id": "gone-2"}
     with (
+        beside_another(platform, wait_for),
         platform.client() as client,
         client.stream(
             "POST", "/v1/chat/completions", json=LONG | {"stream": True}, headers=headers
@@ -87,7 +114,7 @@ def test_a_small_models_caller_that_leaves_the_queue_of_batches_is_not_computed(
 
 def test_a_total_deadline_stops_a_unary_answer(platform: Any, wait_for: Any) -> None:
     headers = {"X-Deadline-Ms": "700", "X-Request-Id": "late-1"}
-    with platform.client() as client:
+    with beside_another(platform, wait_for), platform.client() as client:
         answer = client.post("/v1/chat/completions", json=LONG, headers=headers)
     assert answer.status_code == 504
     assert answer.json()["error"]["reason"] == "total"

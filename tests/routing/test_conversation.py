@@ -69,15 +69,22 @@ def test_a_name_that_is_none_is_refused(value: Any) -> None:
     assert caught.value.param == "prompt_cache_key"
 
 
-def test_a_growing_prompt_and_a_response_keep_their_key() -> None:
-    prompt = "Once upon a time " * 100
-    assert key({"prompt": prompt}, Operation.COMPLETIONS) == key(
-        {"prompt": prompt + "there was a dog"}, Operation.COMPLETIONS
-    )
-    turns = {"instructions": "Be brief.", "input": [HELLO, REPLY, NEXT]}
-    assert key(turns, Operation.RESPONSES) == key(
-        {"instructions": "Be brief.", "input": [HELLO]}, Operation.RESPONSES
-    )
+def test_the_turns_of_a_response_share_its_key_however_the_first_was_written() -> None:
+    def turn(given: Any) -> str:
+        return key({"instructions": "Be brief.", "input": given}, Operation.RESPONSES)
+
+    parts = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "Hello"}],
+    }
+    assert turn("Hello") == turn([HELLO]) == turn([HELLO, REPLY, NEXT]) == turn([parts, REPLY])
+    assert turn("Hello") != key({"input": "Hello"}, Operation.RESPONSES)
+
+
+def test_a_completion_belongs_to_no_conversation_unless_it_names_one() -> None:
+    assert key({"prompt": "Once upon a time"}, Operation.COMPLETIONS) == ""
+    assert key({"prompt": "x", "prompt_cache_key": "c-1"}, Operation.COMPLETIONS) != ""
 
 
 json_values = st.recursive(

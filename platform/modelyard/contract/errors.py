@@ -12,6 +12,7 @@
       Overloaded            503  overloaded            full, shed, not loaded; retryable
       DeadlineExceeded      504  deadline_exceeded     retryable only if no engine work was done
       ReplicaFailed         502  replica_failed        the replica died; retryable
+        ReplicaDied
       Internal              500  internal              a bug; nothing leaks
       ConfigError            -   a wrong file          for the command line: never sent to a caller
       ArtifactError          -   a wrong artifact      stops a replica before it is ready
@@ -149,6 +150,14 @@ class ReplicaFailed(RequestError):
     status = 502
     retryable_by_default = True
     openai_code = "replica_failed"
+
+
+class ReplicaDied(ReplicaFailed):
+    """The process is gone, `replica` by Ray's id of it. Where the request may be sent once more."""
+
+    def __init__(self, message: str, *, replica: str) -> None:
+        super().__init__(message, reason="replica_died")
+        self.replica = replica
 
 
 class Internal(RequestError):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from modelyard.admission.refused_digests import RefusedDigests
 from modelyard.admission.retry_budget import RetryBudget
-from modelyard.contract.errors import ReplicaFailed, RequestError
+from modelyard.admission.suspects import Suspects
+from modelyard.contract.errors import ReplicaDied, ReplicaFailed
 from modelyard.routing.fleet import Fleet
 
-DIED: Final = "replica_died"
 MAX_ATTEMPTS: Final = 2
 
 
@@ -20,40 +19,33 @@ class Attempts:
     def __init__(self, fleet: Fleet, now: Callable[[], float]) -> None:
         self._fleet = fleet
         self._budgets: dict[str, RetryBudget] = {}
-        self.refused = RefusedDigests(now)
+        self.suspects = Suspects(now)
 
     def begin(self, version: str, digest: Callable[[], str]) -> None:
-        """Count a request. Raises ReplicaFailed for one that has killed two replicas already."""
+        """Count a request. Raises ReplicaFailed for one that is refused for what died under it."""
         self._budget(version).request()
-        if self.refused and digest() in self.refused:
+        if self.suspects and self.suspects.refuses(digest()):
             raise refusal()
 
     def after_death(
-        self,
-        error: RequestError,
-        version: str,
-        attempt: int,
-        wait_s: float,
-        digest: Callable[[], str],
+        self, error: ReplicaDied, version: str, attempt: int, wait_s: float | None, digest: str
     ) -> None:
         """Return when the request may be sent again; else raise what its caller is told.
 
-        `wait_s` is how long the caller would still wait for a first item. Raises `error` itself
-        when it is no death, ReplicaFailed otherwise.
+        `wait_s` is how long the caller would still wait for a first item, None when it has had one.
+        Raises ReplicaFailed.
         """
-        if error.reason != DIED:
-            raise error
-        if attempt >= MAX_ATTEMPTS:
-            # Whoever else was on the two replicas is refused with it: nobody can tell whose
-            # request it was, and to send each again would cost a replica each time.
-            self.refused.refuse(digest())
+        self.suspects.died(error.replica, digest)
+        if self.suspects.refuses(digest):
             raise refusal() from error
+        if wait_s is None or attempt >= MAX_ATTEMPTS:
+            raise error
         load_s = self._fleet.load_s(version)
         # The board's reading may still hold the replica that has just died, hence "more than one".
         if self._fleet.ready_replicas(version) <= 1 and load_s > wait_s:
             raise ReplicaFailed(
                 "the only replica died and another is not up in time",
-                reason=DIED,
+                reason=error.reason,
                 retry_after_s=load_s,
             ) from error
         if not self._budget(version).retry():
@@ -69,7 +61,7 @@ class Attempts:
 
 def refusal() -> ReplicaFailed:
     return ReplicaFailed(
-        "two replicas died under this request: it is refused for ten minutes",
+        "replicas died under this request more than once: it is refused for ten minutes",
         reason="digest_refused",
         retryable=False,
     )

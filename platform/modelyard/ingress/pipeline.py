@@ -11,12 +11,12 @@ import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from modelyard.admission.refused_digests import digest_of
+from modelyard.admission.suspects import digest_of
 from modelyard.config.table import Deadlines, Role, Table
 from modelyard.contract.answer_id import AnswerId, mint
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
@@ -24,6 +24,7 @@ from modelyard.contract.errors import (
     DeadlineExceeded,
     Internal,
     Overloaded,
+    ReplicaDied,
     ReplicaFailed,
     RequestError,
     from_failure,
@@ -69,6 +70,7 @@ class Prepared:
     started: float
     deadlines: Deadlines
     settled: bool = field(default=False)
+    none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
 
     def digest(self) -> str:
         return digest_of(self.envelope, self.record.tenant)
@@ -184,8 +186,7 @@ class Pipeline:
         replica's work. The first item is awaited like every other: the carrier decides when it has
         waited long enough to send its status.
         """
-        with self._settling(prepared):
-            waiting = LazyTimeout()
+        with self._settling(prepared), closing(LazyTimeout()) as waiting:
             async with aclosing(self._answers(prepared)) as answers:
                 while True:
                     item = self._take(prepared, await self._next(prepared, answers, waiting))
@@ -202,7 +203,7 @@ class Pipeline:
             envelope = self._dispatched(prepared)
             try:
                 return await self._transport.call(self._cell(prepared), envelope)
-            except ReplicaFailed as error:
+            except ReplicaDied as error:
                 self._after_death(error, prepared)
 
     async def _answers(self, prepared: Prepared) -> AsyncGenerator[Answer]:
@@ -215,19 +216,19 @@ class Pipeline:
                     async for answer in answers:
                         yield answer
                 return
-            except ReplicaFailed as error:
-                if prepared.record.ttft_ms is not None and prepared.record.attempt == 1:
-                    raise  # the client has had a part of the answer
+            except ReplicaDied as error:
                 self._after_death(error, prepared)
 
-    def _after_death(self, error: ReplicaFailed, prepared: Prepared) -> None:
+    def _after_death(self, error: ReplicaDied, prepared: Prepared) -> None:
         """Return when the request may go to another replica; raises what its caller is told."""
         record = prepared.record
-        wait_s = self._left_s(prepared)
-        if prepared.work.stream:
-            wait_s = min(wait_s, self._first_token_left_s(prepared))
+        wait_s: float | None = self._left_s(prepared)
+        if record.ttft_ms is not None:
+            wait_s = None
+        elif prepared.work.stream:
+            wait_s = min(self._left_s(prepared), self._first_token_left_s(prepared))
         self.attempts.after_death(
-            error, prepared.target.version, record.attempt, wait_s, prepared.digest
+            error, prepared.target.version, record.attempt, wait_s, prepared.digest()
         )
         log.warning(
             "request %s is sent again: a replica of %s died", record.request_id, record.version
@@ -306,6 +307,7 @@ class Pipeline:
 
     def _dispatched(self, prepared: Prepared) -> Envelope:
         prepared.record.attempt += 1
+        prepared.none_ready = not self.fleet.pool(prepared.target.version).is_ready
         budget_ms = int(self._left_s(prepared) * 1000)
         if budget_ms <= 0:
             raise DeadlineExceeded(
@@ -315,9 +317,11 @@ class Pipeline:
 
     def _late(self, which: str, prepared: Prepared) -> RequestError:
         """A deadline that passed; or, when no replica was left to begin, that the model is away."""
-        began = prepared.record.ttft_ms is not None
-        version = prepared.target.version
-        if not began and not self.fleet.pool(version).is_ready:
+        record, version = prepared.record, prepared.target.version
+        # A whole answer shows nothing until it is there: a model may have worked on it all the time.
+        unseen = prepared.work.stream or record.attempt > 1 or prepared.none_ready
+        began = record.ttft_ms is not None
+        if not began and unseen and not self.fleet.pool(version).is_ready:
             return not_loaded(prepared.target.alias, version, self.fleet)
         limit_s: float = getattr(prepared.deadlines, f"{which}_s")
         return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)

@@ -119,6 +119,7 @@ class StreamResponse(Response):
             await self._break(error)
         finally:
             ticker.cancel()
+            self._send_timeout.close()
 
     async def _relay(self, items: AsyncGenerator[Item]) -> None:
         end = DONE if self._operation in ENDED_BY_DONE else b""

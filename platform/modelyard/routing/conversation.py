@@ -13,7 +13,6 @@ from modelyard.contract.operations import OPERATIONS_OF, Kind, Operation
 
 TURNS: Final = frozenset(OPERATIONS_OF[Kind.GENERATOR])
 MAX_CHARACTERS: Final = 256
-FIRST_CHARACTERS: Final = 1024  # of a completion's prompt, which grows at its end
 
 
 def conversation_key(
@@ -22,8 +21,9 @@ def conversation_key(
     """A hash that all requests of one conversation share, and no other tenant's; "" for none.
 
     What names it, in this order: `conversation_id` (native), X-Conversation-Id, `prompt_cache_key`,
-    else the tenant, `user` and the first messages, which every later turn repeats. A small model's
-    request belongs to no conversation unless its header names one. Raises InvalidRequest.
+    else the tenant, `user` and the first messages, which every later turn repeats. A completion (its
+    prompt is one growing text) and a small model's request belong to none unless they name one.
+    Raises InvalidRequest.
     """
     given = {
         "conversation_id": body.get("conversation_id") if operation is Operation.GENERATE else None,
@@ -33,9 +33,9 @@ def conversation_key(
     for name, value in given.items():
         if value is not None:
             return _hash(tenant, "named", _checked(value, name))
-    if operation not in TURNS:
+    if operation not in TURNS or operation is Operation.COMPLETIONS:
         return ""
-    return _hash(tenant, "first", json.dumps([body.get("user"), _first(body)]))
+    return _hash(tenant, "first", json.dumps([body.get("user"), _first(operation, body)]))
 
 
 def _checked(value: Any, name: str) -> str:
@@ -46,16 +46,28 @@ def _checked(value: Any, name: str) -> str:
     return value
 
 
-def _first(body: Mapping[str, Any]) -> Any:
+def _first(operation: Operation, body: Mapping[str, Any]) -> Any:
     """What the second turn repeats of the first: all up to the first message of the user."""
-    messages = body.get("messages", body.get("input", body.get("prompt")))
+    messages = body.get("input" if operation is Operation.RESPONSES else "messages")
     if isinstance(messages, str):
-        return messages[:FIRST_CHARACTERS]
+        messages = [{"role": "user", "content": messages}]  # as the next turn will write it
     if not isinstance(messages, list):
         return None
     roles = [one.get("role") if isinstance(one, dict) else None for one in messages]
     turn = roles.index("user") + 1 if "user" in roles else len(messages)
-    return [body.get("instructions"), messages[:turn]]
+    return [
+        body.get("instructions"),
+        [_plain(one) if isinstance(one, dict) else one for one in messages[:turn]],
+    ]
+
+
+def _plain(message: Mapping[str, Any]) -> Any:
+    """Role and text alone: clients add `type`, `id` and the like to a message that they repeat."""
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+        content = texts[0] if len(texts) == 1 else texts
+    return [message.get("role"), content]
 
 
 def _hash(*parts: str) -> str:
