@@ -112,7 +112,7 @@ def show(clients: int, turns: dict[Server, list[Turn]]) -> None:
             [turn.load.per_s for turn in turns[ours]],
             [turn.load.per_s for turn in turns[others[0]]],
         )
-        word = "met" if ratio.median >= BAR else "MISSED"
+        word = ratio.verdict(BAR, at_least=True)
         print(f"bar {BAR}: texts/s against {others[0].name} is {ratio}: {word}")
 
 

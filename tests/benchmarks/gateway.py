@@ -127,8 +127,7 @@ def show(case: Case, turns: dict[Target, list[Turn]]) -> None:
     measure.print_table(case.title, head, rows)
     for target, bar in case.bars:
         ratio = measure.paired_ratio([turn.path_ms(target.groups) for turn in turns[target]], base)
-        word = "met" if ratio.median <= bar else "MISSED"
-        print(f"bar {bar}: {target.name} is {ratio}: {word}")
+        print(f"bar {bar}: {target.name} is {ratio}: {ratio.verdict(bar)}")
 
 
 @contextmanager

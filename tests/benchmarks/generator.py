@@ -116,15 +116,11 @@ def show(streams: int, turns: dict[Server, list[Turn]]) -> None:
     )
     print(f"tokens/s ratio {per_s}; ITL p99 ratio {p99}; TTFT p50 added ms {added}")
     if streams == 1:
-        verdict("at most 5 ms are added to TTFT p50", added.median <= 5)
+        print(f"bar: at most 5 ms are added to TTFT p50: {added.verdict(5)}")
     if streams == 16:
-        met = per_s.low > 0.95 and per_s.median >= 1
-        verdict("tokens/s: interval above 0.95, median from 1.0", met)
-        verdict("ITL p99 at most 1.2 times", p99.median <= 1.2)
-
-
-def verdict(bar: str, met: bool) -> None:
-    print(f"bar: {bar}: {'met' if met else 'MISSED'}", flush=True)
+        print(f"bar: tokens/s, median from 1.0: {per_s.verdict(1, at_least=True)}")
+        print(f"bar: tokens/s, interval from 0.95: {per_s.verdict(0.95, at_least=True)}")
+        print(f"bar: ITL p99 at most 1.2 times: {p99.verdict(1.2)}")
 
 
 def tokens_per_s(turn: Turn) -> float:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import psutil
 
+ROUNDS_MIN: Final = 4
 RESAMPLES: Final = 4000
 SEED: Final = 7  # of the resampling, so that one set of rounds always gives one interval
 
@@ -27,9 +28,23 @@ class Ratio:
     median: float
     low: float
     high: float
+    rounds: int
 
     def __str__(self) -> str:
-        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        figures = f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        # Of so few the bootstrap gives the smallest and the largest: no interval of anything.
+        return figures if self.rounds >= ROUNDS_MIN else f"{figures} ({self.rounds} rounds)"
+
+    def verdict(self, bar: float, *, at_least: bool = False) -> str:
+        """Whether the interval, or at least the median, is on the right side of a bar."""
+        if self.rounds < ROUNDS_MIN:
+            return f"{self.rounds} rounds are no verdict"
+        worst, median, limit = self.high, self.median, bar
+        if at_least:
+            worst, median, limit = -self.low, -self.median, -bar
+        if median > limit:
+            return "MISSED"
+        return "met" if worst <= limit else "median met, interval not"
 
 
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
@@ -44,7 +59,7 @@ def median_interval(values: Sequence[float]) -> Ratio:
         statistics.median(draw.choices(values, k=len(values))) for _ in range(RESAMPLES)
     )
     low, high = medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES)]
-    return Ratio(statistics.median(values), low, high)
+    return Ratio(statistics.median(values), low, high, len(values))
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
