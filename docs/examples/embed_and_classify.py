@@ -145,7 +145,10 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=8, help="requests at once per actor")
     parser.add_argument("--blocks", type=int, default=16, help="pieces that actors take")
     arguments = parser.parse_args()
-    ray.init()  # RAY_ADDRESS says where
+    for name in ("MODELYARD_API_KEY", "RAY_ADDRESS"):
+        if not os.environ.get(name):
+            parser.error(f"set {name}: docs/data-jobs.md says to what")
+    ray.init()  # at RAY_ADDRESS
     run(arguments, os.environ["MODELYARD_API_KEY"])
 
 
