@@ -1,8 +1,9 @@
-"""The door of a model replica: all that a handle can name.
+"""The door of a model replica: what a handle can call.
 
 A Serve handle calls any method of a deployment by its name, `load` and `_post` as well as `call`.
-So the deployment is this thin class, and the shell behind it cannot be named. What is left without
-a claim is what Serve itself calls: `check_health` tells nothing, and `reconfigure` takes tunables.
+So the deployment is this thin class, and no method of the shell behind it can be named. `call` and
+`stream` want a claim, `check_health` tells nothing, and what else Serve calls refuses a handle
+(deployments/serves_only.py, which says what that does not keep out).
 """
 
 from collections.abc import AsyncGenerator
@@ -13,6 +14,7 @@ from ray import serve
 from ray.serve import Deployment
 from ray.serve.config import RequestRouterConfig
 
+from deployments.serves_only import serves_only
 from deployments.shell import Shell
 from modelyard.contract.envelope import Answer, Envelope
 from modelyard.contract.operations import DEPLOYMENT_OF
@@ -47,7 +49,7 @@ class Door:
         await self._shell.check_health()
 
     async def reconfigure(self, user_config: Any) -> None:
-        """Never raises: that would kill the replica. What is refused is logged by the shell."""
+        """Never raises to Serve, which would kill the replica: the shell logs what it refuses."""
         self._shell.reconfigure(user_config)
 
 
@@ -57,6 +59,7 @@ def deployment_of(shell: type[Shell], *, max_ongoing_requests: int) -> Deploymen
     A function and not a decorator: type checkers do not see what a class decorator makes.
     """
     name = DEPLOYMENT_OF[shell.KIND]
+    made = serves_only(type(name, (Door,), {"SHELL": shell, "__module__": shell.__module__}))
     return serve.deployment(
         name=name,
         max_ongoing_requests=max_ongoing_requests,
@@ -65,4 +68,4 @@ def deployment_of(shell: type[Shell], *, max_ongoing_requests: int) -> Deploymen
         health_check_period_s=2,
         health_check_timeout_s=10,
         request_router_config=ROUTER,
-    )(type(name, (Door,), {"SHELL": shell, "__module__": shell.__module__}))
+    )(made)

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 from ray import serve
 from ray.serve import Application
-from ray.serve.context import _get_serve_request_context
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cluster.board import Board
+from deployments.follow_board import follow_board
 from deployments.ray_transport import RayTransport
+from deployments.serves_only import serves_only
 from modelyard.config.model_args import NoArgs
 from modelyard.config.settings import Settings
 from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Failure
-from modelyard.contract.errors import ConfigError, Forbidden
+from modelyard.contract.errors import ConfigError
 from modelyard.contract.headers import REQUEST_ID
 from modelyard.contract.reply import Reply
 from modelyard.ingress.app import build_app
@@ -29,15 +29,13 @@ from modelyard.telemetry.request_log import RequestLog
 
 log = logging.getLogger("modelyard.ingress")
 
-READ_BOARD_S: Final = 0.5
-BOARD_WAIT_S: Final = 2.0
-
 
 class Ingress:
     """One ingress replica. Reads the fleet from the board and never waits for it on a request.
 
-    A handle can name every method of this class. `ask` and `ask_stream` check the key first, like
-    HTTP does; `reconfigure` is Serve's and refuses a handle; everything else stands outside.
+    A handle can name every method, dunders too. `ask` and `ask_stream` check the key first, like
+    HTTP does, and so does the app behind `__call__`. What Serve itself calls to start, configure
+    and stop a replica refuses a handle (`serves_only`, which says what that does not keep out).
     """
 
     def __init__(self) -> None:
@@ -71,10 +69,8 @@ class Ingress:
         """Adopt a table. Never raises to Serve: a bad table must not take a serving ingress down.
 
         The last good table stays in force. Before the first good one every request is answered
-        503, and /health/ready says so. Raises Forbidden to a handle: a table holds the keys.
+        503, and /health/ready says so.
         """
-        if _get_serve_request_context().request_id:  # Serve's own call is no request
-            raise Forbidden("a table comes from `serve deploy`, never by handle")
         if self._reader is None:
             self._reader = asyncio.get_running_loop().create_task(follow_board(self._pipeline))
         try:
@@ -85,19 +81,6 @@ class Ingress:
     def __del__(self) -> None:
         """Serve calls this when the replica has drained: the last log lines reach the disk."""
         self._log.close()
-
-
-async def follow_board(pipeline: Pipeline) -> None:
-    """Keep the fleet, and what the fleet refuses, as the board has it, for ever."""
-    board = Board()
-    while True:
-        try:
-            async with asyncio.timeout(BOARD_WAIT_S):
-                pipeline.fleet.update(await board.read())
-                await board.share_refused(pipeline.attempts.refused)
-        except Exception as error:  # noqa: BLE001  the edge of a background task
-            log.warning("the board does not answer, the last reading stays: %r", error)
-        await asyncio.sleep(READ_BOARD_S)
 
 
 def one_request_id(inner: ASGIApp) -> ASGIApp:
@@ -124,13 +107,20 @@ def one_request_id(inner: ASGIApp) -> ASGIApp:
     return wrapped
 
 
+OF_SERVE: Final = (
+    "__del__",
+    "__serve_build_asgi_app__",
+    "_set_asgi_app",
+    "_run_asgi_lifespan_startup",
+)
+
 # Called and not used as decorators: type checkers do not see what a class decorator makes.
 deployment = serve.deployment(
     name="Ingress",
     max_ongoing_requests=1000,
     graceful_shutdown_timeout_s=120,
     health_check_period_s=5,
-)(serve.ingress()(Ingress))
+)(serves_only(serve.ingress()(Ingress), *OF_SERVE))
 
 
 def app(args: NoArgs) -> Application:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
+import numpy as np
 import pytest
 
 from modelyard.client.calls import GRACE_S, Call, Calls, encoded
@@ -214,7 +215,9 @@ def test_a_cancelled_call_frees_its_place(scripted: Scripted, reply: Reply) -> N
     assert ingress.asked[0].closed
 
 
-@pytest.mark.parametrize("value", ["\ud800", float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "value", ["\ud800", float("nan"), float("inf"), b"bytes", np.int64(3), np.zeros(2)]
+)
 def test_what_json_cannot_hold_is_the_rows_fault(value: Any) -> None:
     with pytest.raises(InvalidRequest):
         encoded({"input": value})

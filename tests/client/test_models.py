@@ -199,6 +199,28 @@ async def test_every_request_is_logged_with_its_tenant_and_its_way_in() -> None:
     ]
 
 
+@pytest.mark.parametrize("texts", ["hello", b"hello", None])
+async def test_one_bare_text_is_not_sent_as_its_letters(texts: Any) -> None:
+    ingress = InMemoryIngress(unary({"data": []}))
+    models = models_over(ingress)
+    for call, param in (
+        (models.embed("embed", texts), "input"),
+        (models.classify("intent", texts), "input"),
+        (models.rerank("rank", "a query", texts), "documents"),
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            await call
+        assert caught.value.param == param
+    assert ingress.transport.calls == []
+
+
+@pytest.mark.parametrize("messages", [["hello"], [3], None])
+async def test_messages_that_are_none_are_a_refused_request(messages: Any) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await models_over(InMemoryIngress([])).generate("chat", messages, max_output_tokens=1)
+    assert caught.value.param == "messages"
+
+
 def test_a_client_without_places_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_in_flight is 0"):
         Models(ALPHA_KEY, max_in_flight=0)
@@ -211,3 +233,16 @@ async def test_a_reply_is_what_http_says_in_headers() -> None:
     )
     assert isinstance(answer, Reply)
     assert (answer.model_version, answer.arm, answer.ignored) == ("cls@1.0.0", "stable", ("odd",))
+
+
+@pytest.mark.parametrize("deadline_s", [0, -1, "1", float("nan")])
+async def test_a_deadline_that_is_none_is_refused_before_anything_is_sent(deadline_s: Any) -> None:
+    ingress = InMemoryIngress()
+    with pytest.raises(InvalidRequest, match="deadline_s"):
+        await models_over(ingress).embed("team/embed", ["x"], deadline_s=deadline_s)
+    assert ingress.transport.calls == []
+
+
+def test_a_retry_policy_without_an_attempt_is_refused() -> None:
+    with pytest.raises(ConfigError, match="max_attempts"):
+        RetryPolicy(max_attempts=0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from modelyard.client import RetryPolicy, SyncModels
+from modelyard.client import RetryPolicy, SyncModels, background
 from modelyard.contract import native
 from modelyard.contract.errors import Overloaded, ReplicaFailed
 from modelyard.contract.reply import Reply
@@ -77,3 +80,33 @@ def test_one_thread_serves_every_client_of_the_process(scripted: Scripted, reply
         models_over(scripted([[reply._replace(data=CLASSES)]])).classify("intent", ["a"])
     names = [thread.name for thread in threading.enumerate()]
     assert names.count("modelyard-client") == 1
+
+
+def test_threads_that_come_first_together_share_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = threading.Barrier(2)
+    made: list[asyncio.AbstractEventLoop] = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+            # Both threads are in here at once, or the second waits outside and this one gives up.
+            with suppress(threading.BrokenBarrierError):
+                inside.wait(0.5)
+
+    before = set(threading.enumerate())
+    monkeypatch.setattr(asyncio, "new_event_loop", Loop)
+    uncached = background._started_loop.__wrapped__
+    monkeypatch.setattr(background, "_started_loop", functools.cache(uncached))
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: background._loop(), range(2))
+    try:
+        assert first is second
+        assert made == [first]
+    finally:
+        for loop in made:
+            loop.call_soon_threadsafe(loop.stop)
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
+        for loop in made:
+            loop.close()

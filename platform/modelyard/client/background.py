@@ -14,11 +14,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _END: Final = object()
+_first_use: Final = threading.Lock()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The one loop, whichever thread is first."""
+    # functools.cache alone runs the function once for each thread that finds the cache empty.
+    with _first_use:
+        return _started_loop()
 
 
 @functools.cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """Started at first use; a daemon, so that it ends with the process."""
+def _started_loop() -> asyncio.AbstractEventLoop:
+    """A daemon, so that it ends with the process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="modelyard-client", daemon=True).start()
     return loop

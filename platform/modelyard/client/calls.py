@@ -164,12 +164,12 @@ def _taken(answer: Reply | Failure) -> Reply:
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """The body as JSON. Raises InvalidRequest for a row's text that is none."""
+    """The body as JSON. Raises InvalidRequest for a value that JSON does not have."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError as error:  # half a surrogate pair, NaN
+    except (TypeError, ValueError) as error:  # bytes or numpy; half a surrogate pair or NaN
         raise InvalidRequest(
-            "the request holds a number or a text that JSON cannot hold: remove it"
+            f"the request holds a value that JSON cannot hold: send str, int and float ({error})"
         ) from error
 
 

@@ -13,7 +13,7 @@ from modelyard.client.answers import Chunk, Classes, Embeddings, Generation, Ran
 from modelyard.client.calls import Call, Calls, encoded
 from modelyard.client.ingress import Ingress, RayIngress
 from modelyard.client.retry import RetryPolicy
-from modelyard.contract.errors import ConfigError, RequestError
+from modelyard.contract.errors import ConfigError, InvalidRequest, RequestError
 from modelyard.contract.native import texts_of
 from modelyard.contract.operations import Operation
 from modelyard.contract.reply import Reply
@@ -130,7 +130,7 @@ class Models:
         """
         body = {
             "model": model,
-            "input": list(texts),
+            "input": _texts(texts, "input"),
             "dimensions": dimensions,
             "truncate_prompt_tokens": truncate_prompt_tokens,
             "encoding_format": "base64",
@@ -148,7 +148,7 @@ class Models:
         """One label a text, in their order."""
         body = {
             "model": model,
-            "input": list(texts),
+            "input": _texts(texts, "input"),
             "truncate_prompt_tokens": truncate_prompt_tokens,
         }
         return answers.classes(await self._ask(Operation.CLASSIFY, body, deadline_s))
@@ -167,7 +167,7 @@ class Models:
         body = {
             "model": model,
             "query": query,
-            "documents": list(documents),
+            "documents": _texts(documents, "documents"),
             "top_n": top_n,
             "truncate_prompt_tokens": truncate_prompt_tokens,
             "return_documents": False,
@@ -182,7 +182,12 @@ class Models:
     def _call(
         self, operation: Operation, body: Mapping[str, Any], deadline_s: float | None
     ) -> Call:
-        return Call(operation, encoded(body), deadline_s or self._deadline_s)
+        within_s = self._deadline_s if deadline_s is None else deadline_s
+        if not isinstance(within_s, int | float) or not within_s > 0:
+            raise InvalidRequest(
+                f"deadline_s is {within_s!r}: give a number of seconds above 0", param="deadline_s"
+            )
+        return Call(operation, encoded(body), within_s)
 
 
 def _native(
@@ -192,11 +197,31 @@ def _native(
     conversation_id: str | None,
     sampling: Sampling,
 ) -> dict[str, Any]:
-    if isinstance(messages, str):
-        messages = [{"role": "user", "content": messages}]
     return {
         "model": model,
-        "messages": [dict(message) for message in messages],
+        "messages": _messages(messages),
         "max_output_tokens": max_output_tokens,
         "conversation_id": conversation_id or f"job-{secrets.token_hex(8)}",
     } | dict(sampling)
+
+
+def _messages(messages: str | Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    try:
+        return [dict(message) for message in messages]
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(
+            "messages is neither a text nor a list of mappings: send role and content of each",
+            param="messages",
+        ) from error
+
+
+def _texts(texts: Iterable[str], param: str) -> list[str]:
+    """Raises InvalidRequest for one bare text, which would be sent as its letters."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InvalidRequest(
+            f"{param} is {type(texts).__name__}: send a list of texts, for one text too",
+            param=param,
+        )
+    return list(texts)

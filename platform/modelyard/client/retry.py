@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelyard.contract.errors import RequestError
+from modelyard.contract.errors import ConfigError, RequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,10 @@ class RetryPolicy:
     max_attempts: int = 5
     base_s: float = 0.2
     cap_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1 or self.base_s < 0 or self.cap_s < 0:
+            raise ConfigError(f"{self}: max_attempts is at least 1, base_s and cap_s at least 0")
 
     def pause_s(
         self, error: RequestError, attempt: int, left_s: float, draw: float
