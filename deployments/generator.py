@@ -200,7 +200,8 @@ class Generator(Shell):
             raise
         except Exception as error:
             self._die_if_engine_is_dead(error)
-            if (mapped := vllm_requests.from_vllm(error, envelope.operation)) is not None:
+            mapped = vllm_requests.from_vllm(error, envelope.operation, envelope.body)
+            if mapped is not None:
                 raise mapped from error
             raise
 

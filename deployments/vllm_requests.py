@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,6 +19,15 @@ _CONTEXT_PARAMETERS: Final = frozenset({"input_tokens", "input_text"})
 _CONTEXT_TEXTS: Final = ("maximum context length", "exceeds the max_model_len")
 # What a route calls the thing that is too long.
 _INPUTS: Final = {Operation.COMPLETIONS: "prompt", Operation.RESPONSES: "input"}
+
+
+# What pydantic calls the plain branches of a union.
+_TYPES: Final = frozenset(("str", "int", "float", "bool", "none"))
+# xgrammar's own: `[08:07:54] /project/cpp/regex_converter.cc:83: `.
+_SOURCE_LINE: Final = re.compile(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ")
+_ABOUT_GRAMMAR: Final = re.compile(r"grammar|structural.tag|regex|schema", re.IGNORECASE)
+# What constrains an answer, the first that an engine would read.
+_CONSTRAINTS: Final = ("response_format", "text", "structured_outputs", "tools")
 
 
 # Of an answer: the engine's own additions, which no caller of ours asked for.
@@ -87,24 +97,39 @@ def validated(model: Any, record: dict[str, Any]) -> Any:
 
 
 def _place(loc: tuple[Any, ...]) -> str:
-    """Where it is in the body, without the classes that pydantic names between."""
-    parts = [str(part) for part in loc if isinstance(part, str | int)]
-    return ".".join(part for part in parts[:3] if not part[:1].isupper())
+    """Where it is in the body, without the classes and validators that pydantic names between."""
+    parts = [str(part) for part in loc if isinstance(part, int) or _is_name(part)]
+    return ".".join(parts[:3])
 
 
-def from_vllm(error: Exception, operation: str) -> RequestError | None:
-    """Our error for one that vLLM raised about a request; None when it is not about the request."""
+def _is_name(part: str) -> bool:
+    return part.isidentifier() and not part[0].isupper() and part not in _TYPES
+
+
+def from_vllm(error: Exception, operation: str, body: bytes = b"{}") -> RequestError | None:
+    """Our error for one that vLLM raised about a request; None when it is not about the request.
+
+    `body` is the request's, to name the field of an error about a grammar.
+    """
     from vllm.exceptions import GracefulHTTPError, VLLMClientError, VLLMValidationError
 
     match error:
         case VLLMValidationError():
             text = error.args[0] if error.args else str(error)
-            return _invalid(str(text), error.parameter, operation)
+            return _invalid(str(text), error.parameter or _constraint(str(text), body), operation)
         case GracefulHTTPError():
             return _engine_busy()
         case VLLMClientError() | ValueError() | TypeError() | OverflowError():
-            return _invalid(str(error), None, operation)
+            return _invalid(str(error), _constraint(str(error), body), operation)
     return None
+
+
+def _constraint(message: str, body: bytes) -> str | None:
+    """The field of the body that holds the grammar a message is about, or None."""
+    if not _ABOUT_GRAMMAR.search(message):
+        return None
+    given = json.loads(body)
+    return next((name for name in _CONSTRAINTS if given.get(name) is not None), None)
 
 
 def from_error_object(error: dict[str, Any], operation: str) -> RequestError:
@@ -124,7 +149,7 @@ def _engine_busy() -> Overloaded:
 def _invalid(message: str, param: str | None, operation: str) -> InvalidRequest:
     too_long = param in _CONTEXT_PARAMETERS or any(text in message for text in _CONTEXT_TEXTS)
     return InvalidRequest(
-        message,
+        _SOURCE_LINE.sub("", message).strip(),
         param=_INPUTS.get(Operation(operation), "messages") if too_long else param,
         reason="context_length" if too_long else None,
         wire_code="context_length_exceeded" if too_long else None,

@@ -15,6 +15,7 @@ TOOL: dict[str, Any] = {
     "parameters": {"type": "object"},
     "strict": True,
 }
+NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 def filtered(**changes: Any) -> Fields:
@@ -64,8 +65,12 @@ def test_a_tool_passes_with_what_the_engine_wants_of_it() -> None:
     bare = {"type": "function", "name": "f", "cache_control": {}}
     assert filtered(tools=[TOOL, bare]).passed["tools"] == [
         TOOL,
-        {"type": "function", "name": "f", "parameters": None, "strict": None},
+        {"type": "function", "name": "f", "parameters": NO_PARAMETERS, "strict": None},
     ]
+    nothing: list[Any] = [{}, None]
+    for empty in nothing:
+        tool = filtered(tools=[bare | {"parameters": empty}]).passed["tools"][0]
+        assert tool["parameters"] == NO_PARAMETERS
 
 
 @pytest.mark.parametrize("kind", ["web_search", "code_interpreter", "mcp", "custom", None])

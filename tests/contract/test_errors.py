@@ -37,7 +37,13 @@ def subclasses(cls: type[RequestError]) -> set[type[RequestError]]:
 
 
 def test_every_request_error_is_in_this_table() -> None:
-    assert {cls.__name__ for cls in subclasses(RequestError)} == set(EXPECTED)
+    assert {cls.__name__ for cls in subclasses(RequestError)} == {*EXPECTED, "ReplicaDied"}
+
+
+def test_a_death_is_a_failure_of_its_replica_that_says_which() -> None:
+    died = errors.ReplicaDied("the replica died", replica="a1")
+    assert isinstance(died, errors.ReplicaFailed)
+    assert (died.replica, died.reason, died.retryable) == ("a1", "replica_died", True)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -43,7 +43,7 @@ def refused(body: dict[str, Any]) -> InvalidRequest:
 @pytest.mark.parametrize(
     "schema",
     [
-        properties(300),
+        properties(200),
         properties(32, minProperties=1, maxProperties=32),
         {"type": "array", "items": TEXT, "minItems": 1, "maxItems": 1000},
         {"type": "string", "pattern": "^[a-z]{2,64}$", "maxLength": 10_000},
@@ -62,6 +62,43 @@ def test_an_agents_tools_pass() -> None:
     check_grammars({"tools": as_tool(schema)["tools"] * 40})
 
 
+WORDS = "customer order status total currency created shipped address email phone".split()
+
+
+@pytest.mark.parametrize("more", [{}, {"additionalProperties": False}])
+def test_forty_tools_of_ten_properties_pass(more: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": dict.fromkeys(WORDS, TEXT)} | more
+    check_grammars({"tools": as_tool(schema)["tools"] * 40})
+
+
+def test_a_schema_as_pydantic_writes_it_passes() -> None:
+    """10 KB: models that name one another, values that may be null, a union told by its kind."""
+    text = TEXT | {"description": "What this field holds. " * 4}
+    maybe = {"anyOf": [{"$ref": "#/$defs/M0"}, {"type": "null"}], "default": None}
+    models = {
+        f"M{index}": {
+            "type": "object",
+            "properties": dict.fromkeys(WORDS[:6], text) | {"kind": {"const": index}, "up": maybe},
+            "required": WORDS[:3],
+        }
+        for index in range(12)
+    }
+    kinds = {"oneOf": [{"$ref": f"#/$defs/M{index}"} for index in range(12)]}
+    labels = {"type": "object", "additionalProperties": TEXT}
+    schema = {
+        "$defs": models,
+        "properties": {"steps": {"type": "array", "items": kinds}, "labels": labels},
+        "required": ["steps"],
+    }
+    assert len(json.dumps(schema)) > 10_000
+    check_grammars(as_format(schema))
+
+
+def test_an_object_beside_whose_properties_others_may_come_passes() -> None:
+    schema = {"properties": dict.fromkeys(WORDS, TEXT), "additionalProperties": True}
+    check_grammars(as_format(schema))
+
+
 TOO_MUCH: dict[str, Any] = {
     "the reviewer's 57 KB": properties(2000, minProperties=1000),
     "properties that are counted": properties(33, minProperties=2),
@@ -72,6 +109,18 @@ TOO_MUCH: dict[str, Any] = {
     "pattern": {"pattern": "a" * 513},
     "patterns together": {"anyOf": [{"pattern": "a" * 500}] * 3},
     "properties of one object": properties(401),
+    "properties of two objects": {"items": [properties(300), properties(300)]},
+    "properties beside others": properties(300, additionalProperties=True),
+    "properties beside others of a kind": properties(300, additionalProperties=TEXT),
+    "properties beside others, unevaluated": properties(300, unevaluatedProperties={}),
+    "names beside others": {"properties": {"n" * 300: TEXT}, "additionalProperties": True},
+    "a union that comes back": {"anyOf": [{"items": {"$ref": "#"}}] * 50},
+    "unions that lead to unions": {
+        "$defs": {"a": {"anyOf": [{"items": TEXT}] * 50}},
+        "oneOf": [{"items": {"$ref": "#/$defs/a"}}] * 50,
+    },
+    "types": {"type": ["array"] * 8, "items": {"$ref": "#"}},
+    "one type twice": {"type": ["array", "array"], "items": {"$ref": "#"}},
     "pattern of names": {"patternProperties": {"a" * 2049: TEXT}},
     "repetition": {"pattern": "(a{0,1000}){0,1000}"},
     "repetition without an end": {"pattern": "a{257,}"},

@@ -25,10 +25,10 @@ BODIES = {
     Operation.COMPLETIONS: COMPLETION,
     Operation.RESPONSES: RESPONSE,
 }
-FUNCTION = {"name": "f"}
+FUNCTION = {"name": "f", "parameters": {"type": "object"}}
 TOOLS: dict[Operation, list[dict[str, Any]]] = {
     Operation.CHAT: [{"type": "function", "function": FUNCTION}],
-    Operation.RESPONSES: [{"type": "function", "parameters": {}, "strict": True} | FUNCTION],
+    Operation.RESPONSES: [{"type": "function", "strict": True} | FUNCTION],
 }
 
 
@@ -287,6 +287,13 @@ def test_each_route_has_its_own_names_for_the_cap() -> None:
     assert chat(max_output_tokens=7).ignored == ("max_output_tokens",)
     error = refused(Operation.RESPONSES, RESPONSE | {"max_output_tokens": 0})
     assert error.param == "max_output_tokens"
+
+
+@pytest.mark.parametrize("bare", [{}, {"parameters": None}, {"parameters": {}}])
+def test_a_function_without_parameters_takes_an_empty_object(bare: dict[str, Any]) -> None:
+    tools = [{"type": "function", "function": {"name": "f"} | bare}]
+    function = chat(tools=tools).passed["tools"][0]["function"]
+    assert function == {"name": "f", "parameters": {"type": "object", "properties": {}}}
 
 
 def test_a_suffix_is_refused_by_name() -> None:

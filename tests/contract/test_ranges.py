@@ -47,6 +47,13 @@ def test_the_ends_of_a_range_hold(name: str, value: float) -> None:
         check_ranges({name: value})
 
 
+def test_an_end_of_a_range_is_told_to_its_last_digit() -> None:
+    with pytest.raises(InvalidRequest, match=f" from -{2**63} to {2**63 - 1}$"):
+        check_ranges({"seed": "x"})
+    with pytest.raises(InvalidRequest, match=r" above 0 to 1$"):
+        check_ranges({"top_p": 0})
+
+
 @given(st.sampled_from(sorted(NUMBERS)), st.integers() | st.floats(allow_nan=False))
 def test_the_schema_says_the_same(name: str, value: float) -> None:
     schema = NUMBERS[name].schema()

@@ -61,6 +61,14 @@ def test_a_field_out_of_its_bounds_is_named(name: str, value: object) -> None:
     assert caught.value.param == name
 
 
+def test_several_choices_need_a_temperature() -> None:
+    check_sampling({"n": 1, "temperature": 0})
+    check_sampling({"n": 2})
+    with pytest.raises(InvalidRequest, match="temperature") as caught:
+        check_sampling({"n": 2, "temperature": 0.0})
+    assert caught.value.param == "n"
+
+
 NAMES = st.sampled_from(["stop", "logit_bias", "stop_token_ids", "logprobs", "top_logprobs"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from modelyard.contract.schema_loops import has_loop
+from modelyard.contract.schema_loops import has_loop, rival_branches
 
 TEXT = {"type": "string"}
 
@@ -49,3 +49,11 @@ def test_references_that_fan_out_are_followed_once_each() -> None:
     """Twice each would be 2^60 visits."""
     fan = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(60)}
     assert not has_loop({"$defs": fan | {"d60": TEXT}, "$ref": "#/$defs/d0"})
+
+
+def test_branches_that_hold_a_reference_are_rivals_of_the_first() -> None:
+    reference = {"type": "array", "items": {"$ref": "#"}}
+    assert rival_branches({"anyOf": [reference] * 5 + [TEXT] * 5}) == 4
+    assert rival_branches({"anyOf": [{"oneOf": [reference] * 3}, reference]}) == 3
+    assert rival_branches({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}) == 0
+    assert rival_branches({"anyOf": [TEXT] * 300}) == 0

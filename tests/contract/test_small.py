@@ -80,6 +80,10 @@ def test_token_ids_are_bounded_in_all_and_in_size() -> None:
     assert fault(EmbeddingsRequest, input=[2**31])[1] == WRONG_INPUT
 
 
+def test_a_list_without_documents_is_called_empty() -> None:
+    assert "is empty" in fault(RerankRequest, query="q", documents=[])[1]
+
+
 def test_too_many_documents_are_counted_before_they_are_read() -> None:
     assert "2049 texts" in fault(RerankRequest, query="q", documents=[None] * 2049)[1]
 

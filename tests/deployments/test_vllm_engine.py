@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deployments import vllm_engine
-from deployments.vllm_engine import CPU_EXECUTOR, Meter, engine_options
+from deployments.vllm_engine import CPU_EXECUTOR, STRUCTURED_OUTPUTS, Meter, engine_options
 from modelyard.artifacts.manifest import Limits, Manifest
 from modelyard.config.model_args import EngineArgs
 from modelyard.contract.envelope import Usage
@@ -18,6 +18,13 @@ from modelyard.contract.operations import Kind
 
 FOLDER = Path("/models/gen/1.0.0")
 OF_A_CPU = {"enforce_eager", "distributed_executor_backend", "block_size", "kv_cache_memory_bytes"}
+
+
+def test_vllm_takes_the_options_of_structured_outputs() -> None:
+    from vllm.config import StructuredOutputsConfig
+
+    config = StructuredOutputsConfig(**STRUCTURED_OUTPUTS)
+    assert (config.backend, config.disable_any_whitespace) == ("xgrammar", True)
 
 
 def manifest_of(name: str = "gen", context_tokens: int = 2048) -> Manifest:

@@ -100,6 +100,39 @@ def test_a_field_that_vllm_refuses_is_named() -> None:
     assert caught.value.param == "temperature"
 
 
+@pytest.mark.parametrize("response_format", [{"type": "xml"}, {"type": 1}])
+def test_the_place_of_a_refusal_holds_no_names_of_pydantics(response_format: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^response_format\.type: ") as caught:
+        vllm_requests.chat_request(
+            envelope(messages=MESSAGES, response_format=response_format), OURS
+        )
+    assert caught.value.param == "response_format.type"
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("structured_outputs", "Failed to transform regex into a grammar: {}bad escape\n"),
+        ("response_format", "Invalid JSON schema: {}no such type"),
+        ("tools", "Failed to convert the structural tag: {}bad"),
+    ],
+)
+def test_an_error_about_a_grammar_names_its_field_and_no_line_of_a_source(
+    field: str, message: str
+) -> None:
+    from vllm.exceptions import VLLMValidationError
+
+    body = json.dumps({"messages": MESSAGES, field: {"x": 1}}).encode()
+    text = message.format("[08:07:54] /project/cpp/regex_converter.cc:83: ")
+    for error in (ValueError(text), VLLMValidationError(text)):
+        ours = from_vllm(error, "chat", body)
+        assert isinstance(ours, InvalidRequest)
+        assert (ours.message, ours.param) == (message.format("").strip(), field)
+    other = from_vllm(ValueError("it is wrong"), "chat", body)
+    assert other is not None
+    assert other.param is None
+
+
 def test_a_refusal_does_not_show_the_prompt() -> None:
     secret = "a very private prompt"
     with pytest.raises(InvalidRequest) as caught:

@@ -91,7 +91,6 @@ def test_a_unary_call_has_the_total_deadline_only(
     [
         {"operation": Operation.GENERATE, "deadline_ms": 2500},
         {"headers": {"X-Deadline-Ms": "2500"}},
-        {"headers": {"x-stainless-read-timeout": "2.5"}},
     ],
 )
 def test_a_caller_may_lower_the_deadline_of_a_unary_call(
@@ -116,6 +115,13 @@ def test_a_caller_may_lower_the_deadline_of_a_stream(
     at, _, text = strikes(ingress_at, prepare, script, stream=True, **request_)
     assert at == 2.5
     assert "2.5 s" in text
+
+
+def test_the_answer_comes_before_the_openai_client_gives_up(
+    ingress_at: Ingress, prepare: Prepare, unary: Item
+) -> None:
+    headers = {"x-stainless-read-timeout": "2.5"}
+    assert strikes(ingress_at, prepare, [Sleep(5), unary], headers=headers)[0] == 2.25
 
 
 def test_a_caller_cannot_raise_the_deadline(

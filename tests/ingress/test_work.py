@@ -177,6 +177,11 @@ def test_the_model_is_required_and_bounded() -> None:
         assert caught.value.param == "model"
 
 
+def test_a_model_that_is_given_but_no_text_is_not_called_missing() -> None:
+    with pytest.raises(InvalidRequest, match="must be text"):
+        alias_of({"model": ["m"]})
+
+
 def test_a_text_in_place_of_a_model_is_not_echoed() -> None:
     with pytest.raises(InvalidRequest) as caught:
         alias_of({"model": "my secret prompt " * 100})
@@ -259,7 +264,8 @@ def test_any_json_object_is_work_or_a_request_error(
         (None, {}, False, None),
         (2500, {}, False, 2.5),
         (None, {"X-Deadline-Ms": "1500"}, True, 1.5),
-        (None, {"x-stainless-read-timeout": "600"}, False, 600.0),
+        (None, {"x-stainless-read-timeout": "600"}, False, 599.0),
+        (None, {"x-stainless-read-timeout": "5"}, False, 4.5),
         (None, {"x-stainless-read-timeout": "600"}, True, None),
         (2500, {"X-Deadline-Ms": "900"}, False, 0.9),
         (100, {"X-Deadline-Ms": "900"}, False, 0.1),

@@ -66,6 +66,17 @@ def test_an_unknown_alias_is_404(caller: Caller) -> None:
     assert caught.value.wire_code == "model_not_found"
 
 
+@pytest.mark.parametrize(
+    ("alias", "operation", "kind"),
+    [("team/embed", Operation.CHAT, "an embedder"), ("chat", Operation.EMBED, "a generator")],
+)
+def test_a_model_of_another_kind_says_what_it_is(
+    alias: str, operation: Operation, kind: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{alias} is {kind}: use "):
+        found(alias, operation)
+
+
 def test_an_alias_of_others_is_403() -> None:
     with pytest.raises(Forbidden, match="beta") as caught:
         found("chat", caller=BETA)

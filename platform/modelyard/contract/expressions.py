@@ -57,10 +57,6 @@ class _Alternative:
     ways: int
     first: int
 
-    def rivals(self, other: _Alternative) -> bool:
-        """Whether both may read one text, of which they take a different share."""
-        return self.states != other.states and bool(self.first & other.first)
-
 
 @dataclass(slots=True)
 class _Group:
@@ -75,6 +71,7 @@ class _Group:
     loose: int = 0  # bits of all optional pieces
     fixed: list[int] = field(default_factory=list)  # bits of each piece that must be there
     other: list[_Alternative] = field(default_factory=list)
+    other_states: int = 0  # of those together
     first: int = 0  # bits that the alternative may begin with
     begun: bool = False  # whether a piece that must be there was read in it
     endless: bool = False
@@ -82,14 +79,15 @@ class _Group:
 
     def alternative(self) -> None:
         self.flush()
-        states = self.states - sum(one.states for one in self.other)
+        states = self.states - self.other_states
+        self.other_states = self.states
         first = self.first if self.begun else ANY  # it may be empty
         self.other.append(_Alternative(states, self.choices, self.ways, first))
         self.choices, self.ways, self.run, self.first, self.begun = 0, 1, 0, 0, False
 
     def close(self) -> Cost:
         self.alternative()
-        unlike = sum(any(map(one.rivals, self.other)) for one in self.other)
+        unlike = _rivals(self.other)
         choices = max(one.choices for one in self.other) + bool(unlike)
         ways = max(one.ways for one in self.other) * max(unlike, 1)
         parted = len(self.other) == 1 and any(not one & self.loose for one in self.fixed)
@@ -129,6 +127,21 @@ class _Group:
         _at_most(self.nested, MAX_NESTED, "repetitions in repetitions")
         if self.choices > MAX_CHOICES:
             _at_most(self.ways, MAX_WAYS, "ways to read one text by its optional pieces")
+
+
+def _rivals(alternatives: list[_Alternative]) -> int:
+    """How many may read the beginning of another's text, of which they take a different share.
+
+    By bits and not by pairs: a grammar may hold two thousand alternatives.
+    """
+    firsts: dict[int, int] = {}
+    for one in alternatives:
+        firsts[one.states] = firsts.get(one.states, 0) | one.first
+    seen = shared = 0
+    for first in firsts.values():
+        shared |= seen & first
+        seen |= first
+    return sum(bool(one.first & shared) for one in alternatives)
 
 
 def _repeated(piece: Cost, least: int, most: int | None) -> Cost:

@@ -7,8 +7,9 @@ their cost is bounded here. The figures are in docs/decisions.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -16,7 +17,7 @@ from pydantic_core import from_json
 from modelyard.contract.ebnf import cost_of_ebnf
 from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.expressions import MAX_STATES, cost_of_regex
-from modelyard.contract.schema_loops import has_loop
+from modelyard.contract.schema_loops import has_loop, rival_branches
 
 MAX_BYTES: Final = 65_536  # of the fields together, as JSON; tools carry descriptions
 MAX_ENTRIES: Final = 2048  # members of objects and items of lists, the names of properties included
@@ -28,7 +29,11 @@ MAX_COUNT: Final = 16_384  # minLength and its kin
 MAX_BOUNDS: Final = 64  # how many of those, and of minimum and its kin
 # The automaton of an object that counts its properties grows with the square of their number.
 MAX_COUNTED_PROPERTIES: Final = 32
-MAX_PROPERTIES: Final = 400  # of one object; those that may be left out cost the square
+MAX_PROPERTY_PAIRS: Final = 160_000  # the square of an object's properties, of all together
+# Where other names may come too, each character that tells the names apart costs 10 ms.
+MAX_OPEN_CHARACTERS: Final = 256
+MAX_RIVAL_BRANCHES: Final = 48  # of unions; a step's cost is the square
+MAX_TYPES: Final = 7  # of one schema: JSON has no more
 # Each length of a string up to 128 is a state (10 ms), longer ones cost no more (2 s). The same
 # bounds given to many strings cost once.
 MAX_LENGTH_STATES: Final = 512
@@ -41,6 +46,7 @@ _COUNTS: Final = frozenset(
 _RANGES: Final = frozenset("minimum maximum exclusiveMinimum exclusiveMaximum".split())
 _PATTERNS: Final = frozenset(("pattern", "regex", "whitespace_pattern"))
 _TEXTS: Final = _PATTERNS | {"grammar"}
+_FURTHER_NAMES: Final = ("additionalProperties", "unevaluatedProperties")
 _ROOTS: Final = ("schema", "parameters", "json", "json_schema")
 _EMBEDDED: Final = ("json", "structural_tag")  # may hold JSON as text
 
@@ -51,6 +57,9 @@ class _Totals:
     bounds: int = 0
     characters: int = 0
     states: int = 0
+    property_pairs: int = 0
+    open_characters: int = 0
+    rivals: int = 0
     lengths: set[tuple[Any, Any]] = field(default_factory=set)  # minLength, maxLength
 
 
@@ -65,13 +74,13 @@ def check_grammars(body: Mapping[str, Any]) -> None:
         size += len(json.dumps(value))
         _at_most(size, MAX_BYTES, "bytes of schemas and tools", name)
         _check_tree(name, value, totals)
-        _check_loops(name, value)
+        _check_references(name, value, totals)
         if name == "structured_outputs":
             for key in _EMBEDDED:
                 if isinstance(text := value.get(key), str):
                     tree = _parsed(text, f"{name}.{key}")
                     _check_tree(name, tree, totals)
-                    _check_loops(name, {key: tree})
+                    _check_references(name, {key: tree}, totals)
 
 
 def _check_shape(name: str, value: Any) -> None:
@@ -114,12 +123,15 @@ def _nodes(name: str, root: Any) -> Iterator[dict[str, Any] | list[Any]]:
         raise InvalidRequest(f"{name} nests deeper than {MAX_DEPTH} levels: flatten it", param=name)
 
 
-def _check_loops(name: str, root: Any) -> None:
+def _check_references(name: str, root: Any, totals: _Totals) -> None:
     if any(map(has_loop, _schemas(root))):
         raise InvalidRequest(
             f"{name}: a schema stands for itself, so no text can satisfy it: end its $ref",
             param=name,
         )
+    totals.rivals += rival_branches(root)
+    what = "branches of anyOf and oneOf that hold a $ref beside another one"
+    _at_most(totals.rivals, MAX_RIVAL_BRANCHES, what, name)
 
 
 def _schemas(root: Any) -> Iterator[Any]:
@@ -150,13 +162,40 @@ def _check_object(name: str, node: dict[str, Any], totals: _Totals) -> None:
         for pattern in patterns:
             _check_text(name, "pattern", pattern, totals)
     _check_lengths(name, node, totals)
+    if isinstance(types := node.get("type"), list):
+        _at_most(len(types), MAX_TYPES, "types of one value", name)
+        if len(set(map(str, types))) < len(types):
+            raise InvalidRequest(
+                f"{name}: a list of types names one twice: name it once", param=name
+            )
+    _check_properties(name, node, totals)
+
+
+def _check_properties(name: str, node: dict[str, Any], totals: _Totals) -> None:
     properties = node.get("properties")
     if isinstance(properties, dict):
-        _at_most(len(properties), MAX_PROPERTIES, "properties of one object", name)
+        # Left unsaid, the engine adds none: `additionalProperties` is false in its strict mode.
+        is_open = any(node.get(key, False) is not False for key in _FURTHER_NAMES)
+        totals.property_pairs += len(properties) ** 2
+        what = "pairs of properties of one object"
+        _at_most(totals.property_pairs, MAX_PROPERTY_PAIRS, what, name)
+        totals.open_characters += _prefixes(properties) if is_open else 0
+        what = "characters in the names of properties beside additionalProperties"
+        _at_most(totals.open_characters, MAX_OPEN_CHARACTERS, what, name)
     counted = _is_number(node.get("minProperties")) or _is_number(node.get("maxProperties"))
     if counted and isinstance(properties, dict):
         what = "properties beside minProperties or maxProperties"
         _at_most(len(properties), MAX_COUNTED_PROPERTIES, what, name)
+
+
+def _prefixes(names: Iterable[str]) -> int:
+    """The nodes of the tree of the names' characters, as JSON writes them."""
+    total, last = 0, ""
+    for text in sorted(json.dumps(name)[1:-1] for name in names):
+        shared = takewhile(lambda pair: pair[0] == pair[1], zip(last, text, strict=False))
+        total += len(text) - sum(1 for _ in shared)
+        last = text
+    return total
 
 
 def _check_lengths(name: str, node: dict[str, Any], totals: _Totals) -> None:

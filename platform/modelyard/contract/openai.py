@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from modelyard.contract.errors import InvalidRequest
+from modelyard.contract.formats import check_formats
 from modelyard.contract.grammar import check_grammars
 from modelyard.contract.messages import filter_messages
 from modelyard.contract.operations import Operation
 from modelyard.contract.responses import STATE, filter_responses
 from modelyard.contract.sampling import check_sampling
 from modelyard.contract.token_ids import MAX_TOKEN_IDS, count_items, is_token_ids
+from modelyard.contract.tools import filter_chat_tools
 
 _SAMPLING: Final = frozenset(
     "frequency_penalty presence_penalty logit_bias seed stop temperature top_p top_k min_p "
@@ -84,9 +86,12 @@ def filter_fields(operation: Operation, body: Mapping[str, Any]) -> Fields:
     _bound_n(passed)
     check_sampling(passed)
     check_grammars(passed)
+    check_formats(passed)
     match operation:
         case Operation.CHAT:
             passed["messages"] = filter_messages(passed.get("messages"))
+            if "tools" in passed:
+                passed["tools"] = filter_chat_tools(passed["tools"])
         case Operation.RESPONSES:
             passed = filter_responses(given, passed)
         case _:

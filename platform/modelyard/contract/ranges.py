@@ -37,8 +37,8 @@ class Range:
 
     def __str__(self) -> str:
         kind = "whole number" if self.whole else "number"
-        start = f"above {self.least:g}" if self.above else f"from {self.least:g}"
-        return f"a {kind} {start}" + ("" if self.most is None else f" to {self.most:g}")
+        start = f"above {self.least}" if self.above else f"from {self.least}"
+        return f"a {kind} {start}" + ("" if self.most is None else f" to {self.most}")
 
 
 NUMBERS: Final[dict[str, Range]] = {

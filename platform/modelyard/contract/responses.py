@@ -12,6 +12,7 @@ from typing import Any, Final
 from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.messages import text_at
 from modelyard.contract.response_items import filter_input, unsupported
+from modelyard.contract.tools import parameters_of
 
 _STORED: Final = ("previous_response_id", "conversation", "prompt")
 # What asks for memory, or for a cut of the conversation: read here, and passed to no engine.
@@ -80,9 +81,9 @@ def _tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "tools", f"{where} must be of type function: the platform runs no tools itself"
             )
         text_at(tool.get("name"), f"{where}.name")
+        own = {key: tool[key] for key in tool.keys() & _TOOL_KEYS}
         # vLLM's model of a tool wants the two that OpenAI lets a caller leave out.
-        defaults = {"parameters": None, "strict": None}
-        kept.append(defaults | {key: tool[key] for key in tool.keys() & _TOOL_KEYS})
+        kept.append({"strict": None} | own | {"parameters": parameters_of(tool)})
     return kept
 
 

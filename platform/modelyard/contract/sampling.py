@@ -26,6 +26,12 @@ def check_sampling(fields: Mapping[str, Any]) -> None:
     for name in ("logprobs", "top_logprobs"):
         if name in fields:
             _check_logprobs(name, fields[name])
+    if fields.get("temperature") == 0 and fields.get("n", 1) != 1:
+        raise InvalidRequest(
+            "n must be 1 when temperature is 0, because all choices would be the same: raise "
+            "temperature",
+            param="n",
+        )
 
 
 def _check_stop(stop: Any) -> None:

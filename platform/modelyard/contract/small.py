@@ -49,8 +49,10 @@ def _texts(value: Any) -> Any:
 
 
 def _check_count(texts: list[Any]) -> None:
-    if not 1 <= len(texts) <= MAX_INPUTS:
-        raise ValueError(f"holds {len(texts)} texts, not 1 to {MAX_INPUTS}: split the request")
+    if not texts:
+        raise ValueError("is empty: send at least one text")
+    if len(texts) > MAX_INPUTS:
+        raise ValueError(f"holds {len(texts)} texts, at most {MAX_INPUTS}: split the request")
 
 
 def _documents(value: Any) -> Any:

@@ -40,6 +40,7 @@ ENGINE_CAPS: Final = {
 HARMLESS: Final = frozenset(("model", "user"))
 MAX_NAME_CHARACTERS: Final = 256
 LEAST_DEADLINE: Final = 0.001
+MAX_HEAD_START_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,9 @@ class Work:
 
 def alias_of(body: Mapping[str, Any]) -> str:
     alias = body.get("model")
-    if not isinstance(alias, str) or not alias:
+    if not isinstance(alias, str | None):
+        raise InvalidRequest("model must be text: name one of GET /v1/models", param="model")
+    if not alias:
         raise InvalidRequest("model is required: name one of GET /v1/models", param="model")
     if len(alias) > MAX_NAME_CHARACTERS:
         # It is echoed and logged: a prompt in the wrong field must not be.
@@ -157,7 +160,10 @@ def deadline_s(work: Work, headers: Mapping[str, str]) -> float | None:
     if (value := headers.get(DEADLINE_MS)) is not None:
         said.append(_positive(value, DEADLINE_MS) / 1000)
     if not work.stream and (value := headers.get(STAINLESS_READ_TIMEOUT)) is not None:
-        said.append(_positive(value, STAINLESS_READ_TIMEOUT))
+        patience_s = _positive(value, STAINLESS_READ_TIMEOUT)
+        # The client gives up and sends it all again at that very moment: our 504, which it does
+        # not retry, must be there before.
+        said.append(patience_s - min(patience_s / 10, MAX_HEAD_START_S))
     return min(said, default=None)
 
 

@@ -38,9 +38,9 @@ def resolve(alias: str, operation: Operation, caller: Caller, table: Table, flee
     version, route = _version(alias, caller, table, fleet)
     description = fleet.describe(version)
     if description is not None and not answers(description.kind, operation):
-        raise InvalidRequest(
-            f"{alias} is a {description.kind}: use {routes_for(description.kind)}", param="model"
-        )
+        kind = description.kind
+        article = "an" if kind.startswith(tuple("aeiou")) else "a"
+        raise InvalidRequest(f"{alias} is {article} {kind}: use {routes_for(kind)}", param="model")
     pool = fleet.pool(version)
     if description is None or not pool.is_ready:
         raise not_loaded(alias, version, fleet)
