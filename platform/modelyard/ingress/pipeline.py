@@ -318,7 +318,7 @@ class Pipeline:
     def _late(self, which: str, prepared: Prepared) -> RequestError:
         """A deadline that passed; or, when no replica was left to begin, that the model is away."""
         record, version = prepared.record, prepared.target.version
-        # A whole answer shows nothing until it is there: a model may have worked on it all the time.
+        # A whole answer shows nothing until it is there: a model may have worked on it all along.
         unseen = prepared.work.stream or record.attempt > 1 or prepared.none_ready
         began = record.ttft_ms is not None
         if not began and unseen and not self.fleet.pool(version).is_ready:

@@ -21,9 +21,9 @@ def conversation_key(
     """A hash that all requests of one conversation share, and no other tenant's; "" for none.
 
     What names it, in this order: `conversation_id` (native), X-Conversation-Id, `prompt_cache_key`,
-    else the tenant, `user` and the first messages, which every later turn repeats. A completion (its
-    prompt is one growing text) and a small model's request belong to none unless they name one.
-    Raises InvalidRequest.
+    else the tenant, `user` and the first messages, which every later turn repeats. A completion
+    (its prompt is one growing text) and a small model's request belong to none unless they name
+    one. Raises InvalidRequest.
     """
     given = {
         "conversation_id": body.get("conversation_id") if operation is Operation.GENERATE else None,
