@@ -1,4 +1,4 @@
-"""The board: a named detached actor that keeps each replica's last report, and what they died of.
+"""The board: a named detached actor that keeps each replica's last report, and what died with them.
 
 It outlives deploys and is never waited for: a poster fires and forgets, a reader keeps its last
 reading when the board is slow. It holds no truth of its own, so a restart loses nothing that the

@@ -92,13 +92,17 @@ def test_many_waits_set_one_timer() -> None:
     assert run_virtual(main()) == 1
 
 
-def test_a_closed_one_leaves_no_timer() -> None:
+def test_a_closed_one_leaves_no_timer_and_may_be_used_again() -> None:
     async def main() -> None:
         timeout = LazyTimeout()
         with timeout.within(100):
             await asyncio.sleep(1)
+        left = timeout._timer
         timeout.close()
-        assert timeout._timer is not None
-        assert timeout._timer.cancelled()
+        assert left is not None
+        assert left.cancelled()
+        with pytest.raises(TimeoutError), timeout.within(200):
+            await asyncio.sleep(1000)
+        assert asyncio.get_running_loop().time() == 201
 
     run_virtual(main())

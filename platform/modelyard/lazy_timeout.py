@@ -59,6 +59,7 @@ class LazyTimeout:
         """Drop the timer, which would else hold this object until it rings."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _set(self, when: float) -> None:
         if self._timer is not None:
