@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,8 +150,13 @@ def ended(running: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def test_a_killed_replica_costs_a_job_no_row(platform: Any, wait_for: Any) -> None:
+    embedder = psutil.Process(platform.replica(EMBEDDER).pid)
     with steady_job(platform, 400) as running:
-        os.kill(platform.replica(EMBEDDER).pid, signal.SIGKILL)
+        # Stopped first, and killed when every call waits in it: a kill could fall between two.
+        embedder.suspend()
+        wait_for("calls that wait in the replica", lambda: stands_still(platform))
+        assert running.poll() is None, "the job was over before its replica was stopped"
+        embedder.kill()
         assert ended(running) == {"answered": 400, "failed": []}
     # The ingress sent it again itself, or the client did.
     wait_for(
@@ -161,6 +166,13 @@ def test_a_killed_replica_costs_a_job_no_row(platform: Any, wait_for: Any) -> No
             for line in handle_lines(platform, "embed")
         ),
     )
+
+
+def stands_still(platform: Any) -> bool:
+    """No call ended for ten of the log's writing periods."""
+    before = len(handle_lines(platform, "embed"))
+    time.sleep(1.0)
+    return len(handle_lines(platform, "embed")) == before
 
 
 def test_a_killed_ingress_costs_a_job_no_row(platform: Any, wait_for: Any) -> None:
