@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from modelyard.cli.keys import app
-from modelyard.config.table import Key, parse_table
+from modelyard.config.table import parse_table
+from modelyard.config.tenants import Key
 from modelyard.contract.errors import ConfigError
 from modelyard.tenancy.keys import hash_key, key_id
 from modelyard.testing.in_memory import table_record

@@ -3,8 +3,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from modelyard.config.explain import Problem, did_you_mean, explain, model_at
+from modelyard.config.frozen import Frozen
+from modelyard.config.routes import Route
 from modelyard.config.serve_file import Autoscaling, ServeFile
-from modelyard.config.table import Frozen, Route, Table
+from modelyard.config.table import Table
 
 
 class Inner(Frozen):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelyard.config.table import Deadlines, RouteLimits
+from modelyard.config.routes import Deadlines, RouteLimits
 from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.operations import Kind, Operation
 from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work

@@ -8,7 +8,9 @@ from typing import Annotated, get_args
 import typer
 from pydantic import ValidationError
 
-from modelyard.config.table import Key, Role, describe
+from modelyard.config.frozen import Role
+from modelyard.config.table import describe
+from modelyard.config.tenants import Key
 from modelyard.contract.errors import ConfigError
 from modelyard.tenancy.keys import hash_key, new_key
 

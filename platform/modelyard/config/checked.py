@@ -13,9 +13,11 @@ from pydantic import BaseModel, ValidationError
 from modelyard.config.document import Document
 from modelyard.config.explain import explain
 from modelyard.config.faults import Fault, Severity, YamlPath
+from modelyard.config.frozen import Frozen
+from modelyard.config.routes import Route
 from modelyard.config.serve_file import Application, Deployment, ServeFile
 from modelyard.config.shells import INGRESS, SHELLS, Shell
-from modelyard.config.table import Frozen, Route, Table
+from modelyard.config.table import Table
 
 M = TypeVar("M", bound=BaseModel)
 

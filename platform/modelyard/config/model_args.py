@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from modelyard.config.table import Frozen
+from modelyard.config.frozen import Frozen
 
 Artifact = Annotated[str, Field(pattern=r"^[a-z0-9]+://[^\x00-\x1f]+$")]
 

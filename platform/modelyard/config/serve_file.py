@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from modelyard.config.table import Frozen
+from modelyard.config.frozen import Frozen
 
 _HTTP_ONLY: Final = "modelyard is reached through its HTTP ingress only: remove it"
 _TLS_IN_FRONT: Final = "Serve's HAProxy speaks plain HTTP: remove it, and end TLS in front of it"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from modelyard.config.frozen import Frozen
 from modelyard.config.model_args import GeneratorArgs, NoArgs, SmallModelArgs
-from modelyard.config.table import Frozen
 from modelyard.config.tunables import BatchTunables
 from modelyard.contract.operations import Kind
 

@@ -4,108 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from modelyard.config.explain import explain
 from modelyard.config.faults import dotted, scalar_at, value_at
+from modelyard.config.frozen import Alias, Frozen, TenantName
+from modelyard.config.routes import Route
+from modelyard.config.tenants import Key, Tenant
 from modelyard.contract.errors import ConfigError
 
 SCHEMA: Final = "modelyard/table/v1"
-
-Alias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/-]{1,128}$")]
-# No "--" in either part: it separates the cell in an app's name.
-VersionName = Annotated[
-    str, Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*@[0-9A-Za-z]+([._-][0-9A-Za-z]+)*$")
-]
-TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
-KeyId = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9.-]{1,64}$")
-]  # no "_": it separates the parts of a key
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Role = Literal["invoke", "evaluate", "admin", "scrape"]
-Priority = Literal["interactive", "batch", "shadow"]
-
-
-class Frozen(BaseModel):
-    """Unknown keys are errors, and nothing changes after parsing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RouteLimits(Frozen):
-    """Output caps in tokens. The default runs when an OpenAI caller sends no cap."""
-
-    max_output_tokens: int = Field(default=1024, gt=0)
-    default_max_output_tokens: int = Field(default=256, gt=0)
-
-    @model_validator(mode="after")
-    def _default_within_maximum(self) -> Self:
-        if self.default_max_output_tokens > self.max_output_tokens:
-            raise ValueError(
-                f"default_max_output_tokens {self.default_max_output_tokens} is above "
-                f"max_output_tokens {self.max_output_tokens}: lower it, or raise the maximum"
-            )
-        return self
-
-
-class Deadlines(Frozen):
-    """Seconds: to the first token, between tokens, in all. A caller may lower, never raise them."""
-
-    first_token_s: Seconds = 10.0
-    idle_s: Seconds = 15.0
-    total_s: Seconds = 60.0
-    early_status_s: Seconds = 10.0
-
-    @model_validator(mode="after")
-    def _within_total(self) -> Self:
-        for name in ("first_token_s", "idle_s"):
-            if getattr(self, name) > self.total_s:
-                raise ValueError(
-                    f"{name} {getattr(self, name):g} is above total_s {self.total_s:g}: lower it"
-                )
-        return self
-
-
-class Route(Frozen):
-    """One alias. `stable` is the version that answers it."""
-
-    stable: VersionName
-    limits: RouteLimits = RouteLimits()
-    deadlines: Deadlines = Deadlines()
-
-
-class Tenant(Frozen):
-    """Who is calling, for routing and fairness. models: aliases, or "*" for all."""
-
-    tier: str = Field(default="free", pattern=r"^[a-z0-9-]{1,32}$")
-    region: str = Field(default="local", pattern=r"^[a-z0-9-]{1,32}$")
-    priority: Priority = "interactive"
-    models: tuple[str, ...] = ()
-
-
-class Key(Frozen):
-    """A key's hash, never the key. A key without tenant can administer and scrape, not invoke."""
-
-    id: KeyId
-    tenant: TenantName | None = None
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    roles: tuple[Role, ...] = ("invoke",)
-
-    @model_validator(mode="after")
-    def _roles_are_of_use(self) -> Self:
-        if not self.roles:
-            raise ValueError(f"key {self.id!r} has no roles: add one, or remove the key")
-        if self.tenant is None and set(self.roles) & {"invoke", "evaluate"}:
-            raise ValueError(
-                f"key {self.id!r} may invoke but names no tenant: add tenant, or drop the role"
-            )
-        if "evaluate" in self.roles and "invoke" not in self.roles:
-            raise ValueError(
-                f"key {self.id!r} may evaluate but not invoke, so it could call nothing: add invoke"
-            )
-        return self
 
 
 class Table(Frozen):

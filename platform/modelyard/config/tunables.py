@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from modelyard.config.table import Frozen
+from modelyard.config.frozen import Frozen
 
 
 class BatchTunables(Frozen):

@@ -17,7 +17,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from modelyard.admission.suspects import digest_of
-from modelyard.config.table import Deadlines, Role, Table
+from modelyard.config.frozen import Role
+from modelyard.config.routes import Deadlines
+from modelyard.config.table import Table
 from modelyard.contract.answer_id import AnswerId, mint
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import (

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from modelyard.config.table import Deadlines, RouteLimits
+from modelyard.config.routes import Deadlines, RouteLimits
 from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.headers import DEADLINE_MS, STAINLESS_READ_TIMEOUT
 from modelyard.contract.native import GenerateRequest

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from modelyard.config.table import Route, Table
+from modelyard.config.routes import Route
+from modelyard.config.table import Table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded
 from modelyard.contract.operations import Operation, answers, routes_for
 from modelyard.lifecycle.report import Description

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from modelyard.config.table import Key, Role, Table
+from modelyard.config.frozen import Role
+from modelyard.config.table import Table
+from modelyard.config.tenants import Key
 from modelyard.contract.errors import Forbidden, Unauthenticated
 from modelyard.tenancy.claim import Claim, sign
 from modelyard.tenancy.keys import hash_key
