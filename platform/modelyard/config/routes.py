@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from modelyard.config.frozen import Frozen, Seconds, VersionName
+from modelyard.config.frozen import Frozen, Seconds, TenantName, VersionName
+
+RolloutId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+CellName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]  # `b` of the app `m@1.0.0--b`
 
 
 class RouteLimits(Frozen):
@@ -43,9 +46,58 @@ class Deadlines(Frozen):
         return self
 
 
+class Rollout(Frozen):
+    """Names a rollout; its weight is control's, never a file's (design decision 7).
+
+    `conversations`: `turn` lets a conversation change its arm between turns, `pin` keeps it.
+    `tenants`: who may be on the canary; left out, everybody who may use the arm.
+    """
+
+    id: RolloutId
+    conversations: Literal["turn", "pin"] = "turn"
+    tenants: tuple[TenantName, ...] | None = None
+
+
+class Constraint(Frozen):
+    """Where the requests of some tenants may go. `tenants` left out: everybody's.
+
+    The first constraint that names a tenant holds for it. `cell`: these tenants have that cell of
+    each version to themselves. `failover`: the version that answers when none of the arm's
+    replicas is ready; left out, nothing does.
+    """
+
+    tenants: tuple[TenantName, ...] | None = None
+    cell: CellName | None = None
+    failover: VersionName | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.cell is not None and not self.tenants:
+            raise ValueError("cell is dedicated to tenants: name them in tenants")
+        if self.tenants == ():
+            raise ValueError("tenants is empty: name some, or leave it out to mean everybody")
+        return self
+
+
 class Route(Frozen):
-    """One alias. `stable` is the version that answers it."""
+    """One alias. `stable` is the version that answers it, `canary` the one that may replace it."""
 
     stable: VersionName
+    canary: VersionName | None = None
+    rollout: Rollout | None = None
+    constraints: tuple[Constraint, ...] = ()
     limits: RouteLimits = RouteLimits()
     deadlines: Deadlines = Deadlines()
+
+    @model_validator(mode="after")
+    def _arms_are_two(self) -> Self:
+        if self.canary == self.stable:
+            raise ValueError(f"canary {self.canary!r} is the stable version: name another")
+        if self.rollout is not None and self.canary is None:
+            raise ValueError("rollout needs a canary: add the version it brings")
+        return self
+
+    def versions(self) -> frozenset[str]:
+        """Every version that may answer this alias."""
+        named = (self.stable, self.canary, *(c.failover for c in self.constraints))
+        return frozenset(version for version in named if version is not None)

@@ -10,7 +10,9 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from modelyard.config.explain import explain
 from modelyard.config.faults import dotted, scalar_at, value_at
-from modelyard.config.frozen import Alias, Frozen, TenantName
+from modelyard.config.frozen import Alias, Frozen, Region, TenantName
+from modelyard.config.issuers import Issuer
+from modelyard.config.quotas import Quota
 from modelyard.config.routes import Route
 from modelyard.config.tenants import Key, Tenant
 from modelyard.contract.errors import ConfigError
@@ -19,12 +21,15 @@ SCHEMA: Final = "modelyard/table/v1"
 
 
 class Table(Frozen):
-    """Everything an ingress needs to answer: routes by alias, tenants by name, keys."""
+    """Everything an ingress needs to answer: routes by alias, tenants by name, keys, quotas."""
 
     schema_: Literal["modelyard/table/v1"] = Field(alias="schema")
+    region: Region = "local"
     routes: dict[Alias, Route] = Field(min_length=1)
     tenants: dict[TenantName, Tenant] = Field(default_factory=dict)
     keys: tuple[Key, ...] = ()
+    issuers: tuple[Issuer, ...] = ()
+    quotas: dict[TenantName, Quota] = Field(default_factory=dict)
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=256 * 1024 * 1024)
 
     @model_validator(mode="after")
@@ -57,6 +62,28 @@ class Table(Frozen):
                     raise ValueError(
                         f"tenant {name!r} lists the model {alias!r}, which is not in routes"
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _tenants_exist(self) -> Self:
+        for name in self.quotas:
+            if name not in self.tenants:
+                raise ValueError(f"quotas names the tenant {name!r}, which is not in tenants")
+        for alias, route in self.routes.items():
+            named = [t for c in route.constraints for t in c.tenants or ()]
+            named += route.rollout.tenants or () if route.rollout else ()
+            for name in named:
+                if name not in self.tenants:
+                    raise ValueError(
+                        f"route {alias!r} names the tenant {name!r}, which is not in tenants"
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _issuers_are_unique(self) -> Self:
+        names = [one.issuer for one in self.issuers]
+        if len(set(names)) != len(names):
+            raise ValueError("two issuers have one name: a token could not say which it is from")
         return self
 
     def digest(self) -> str:

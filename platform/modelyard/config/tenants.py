@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
-from modelyard.config.frozen import Frozen, Priority, Role, TenantName
+from modelyard.config.frozen import Arm, Frozen, Priority, Region, Role, TenantName, Tier
+
+Feature = Literal["tools", "structured_outputs", "logprobs", "choices"]  # choices: n above 1
 
 KeyId = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9.-]{1,64}$")
@@ -14,12 +16,26 @@ KeyId = Annotated[
 
 
 class Tenant(Frozen):
-    """Who is calling, for routing and fairness. models: aliases, or "*" for all."""
+    """Who is calling, for routing and fairness, and what it is entitled to.
 
-    tier: str = Field(default="free", pattern=r"^[a-z0-9-]{1,32}$")
-    region: str = Field(default="local", pattern=r"^[a-z0-9-]{1,32}$")
+    `models`: aliases, or "*" for all. `region` is where its data must stay: a cluster of another
+    region refuses it. `max_context_tokens` bounds prompt plus answer under the model's own limit.
+    `features` left out: all of them.
+    """
+
+    tier: Tier = "free"
+    region: Region = "local"
     priority: Priority = "interactive"
     models: tuple[str, ...] = ()
+    arms: tuple[Arm, ...] = ("stable", "canary")
+    max_context_tokens: Annotated[int, Field(gt=0)] | None = None
+    features: tuple[Feature, ...] | None = None
+
+    @model_validator(mode="after")
+    def _has_the_stable_arm(self) -> Self:
+        if "stable" not in self.arms:
+            raise ValueError("arms must hold stable: without a rollout there is no other")
+        return self
 
 
 class Key(Frozen):
@@ -29,6 +45,7 @@ class Key(Frozen):
     tenant: TenantName | None = None
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     roles: tuple[Role, ...] = ("invoke",)
+    expires: AwareDatetime | None = None
 
     @model_validator(mode="after")
     def _roles_are_of_use(self) -> Self:
