@@ -11,7 +11,8 @@ import pytest
 from modelyard.contract.envelope import Item, Usage
 from modelyard.contract.operations import Operation
 from modelyard.ingress.app import ROUTES
-from modelyard.ingress.pipeline import Ask, Pipeline, Prepared
+from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.prepared import Ask, Prepared
 from modelyard.testing.in_memory import ALPHA_KEY, InMemoryIngress
 from modelyard.testing.scripted_transport import Step
 
@@ -84,7 +85,7 @@ def prepare() -> Callable[..., Prepared]:
     ) -> Prepared:
         route = next(path for path, one in ROUTES if one is operation)
         ask = Ask(operation, route, f"Bearer {key}", headers or {}, "r-1", pipeline.now())
-        record = pipeline.open_record(ask)
+        record = pipeline.books.open_record(ask)
         caller = pipeline.authenticate(ask, record)
         return pipeline.prepare(ask, caller, _body_for(operation, **changes), record)
 

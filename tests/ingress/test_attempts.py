@@ -13,7 +13,7 @@ from modelyard.contract.envelope import Item
 from modelyard.contract.errors import Overloaded, ReplicaDied, ReplicaFailed
 from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import headers_for
-from modelyard.ingress.pipeline import Prepared
+from modelyard.ingress.prepared import Prepared
 from modelyard.testing.in_memory import BETA_KEY, VERSIONS, InMemoryIngress, post
 from modelyard.testing.scripted_transport import ScriptedTransport
 

@@ -17,7 +17,8 @@ from modelyard.contract.errors import (
     Unauthenticated,
 )
 from modelyard.contract.operations import Operation
-from modelyard.ingress.pipeline import Pipeline, Prepared
+from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.prepared import Prepared
 from modelyard.routing.fleet import Fleet
 from modelyard.tenancy.claim import verify
 from modelyard.testing.in_memory import (

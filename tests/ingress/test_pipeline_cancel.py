@@ -5,7 +5,8 @@ from contextlib import aclosing
 import pytest
 
 from modelyard.contract.envelope import Item
-from modelyard.ingress.pipeline import CLIENT_GONE, Prepared
+from modelyard.ingress.books import CLIENT_GONE
+from modelyard.ingress.prepared import Prepared
 from modelyard.testing.in_memory import InMemoryIngress
 from modelyard.testing.scripted_transport import End, Sleep, Step
 from modelyard.testing.virtual_time import run_virtual
@@ -105,5 +106,5 @@ async def test_settling_again_changes_nothing(prepare: Prepare, unary: Item) -> 
     ingress = InMemoryIngress([unary])
     prepared = prepare(ingress.pipeline)
     await ingress.pipeline.call(prepared)
-    ingress.pipeline.settle(prepared, 500, "internal")
+    ingress.pipeline.books.settle(prepared, 500, "internal")
     assert outcome(ingress) == (200, "ok", "", 2)

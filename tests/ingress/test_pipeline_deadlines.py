@@ -9,7 +9,7 @@ from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Item
 from modelyard.contract.errors import DeadlineExceeded, InvalidRequest, Overloaded
 from modelyard.contract.operations import Operation
-from modelyard.ingress.pipeline import Prepared
+from modelyard.ingress.prepared import Prepared
 from modelyard.testing.in_memory import InMemoryIngress, table_record
 from modelyard.testing.scripted_transport import End, Sleep, Step
 from modelyard.testing.virtual_time import run_virtual

@@ -21,10 +21,12 @@ from modelyard.contract.headers import request_id_of
 from modelyard.contract.operations import Operation
 from modelyard.ingress import catalog, health
 from modelyard.ingress.body import parse_object, read_body, refuse_encoded
+from modelyard.ingress.books import CLIENT_GONE
 from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.openapi import request_body
 from modelyard.ingress.opening import opened
-from modelyard.ingress.pipeline import CLIENT_GONE, Ask, Pipeline
+from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.prepared import Ask
 from modelyard.ingress.responses import (
     StreamResponse,
     answer_response,

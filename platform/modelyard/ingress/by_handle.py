@@ -13,7 +13,8 @@ from modelyard.contract.operations import Operation
 from modelyard.contract.reply import Reply
 from modelyard.ingress.body import parse_object, read_body
 from modelyard.ingress.opening import opened
-from modelyard.ingress.pipeline import Ask, Pipeline, Prepared
+from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.prepared import Ask, Prepared
 
 JSON: Final = "application/json"
 

@@ -10,32 +10,28 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, closing, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, closing
+from dataclasses import replace
 from typing import Any, Final
 
-from modelyard.admission.suspects import digest_of
 from modelyard.config.frozen import Role
-from modelyard.config.routes import Deadlines
 from modelyard.config.table import Table
 from modelyard.contract.answer_id import AnswerId, mint
-from modelyard.contract.envelope import Answer, Envelope, Failure, Item
+from modelyard.contract.envelope import Answer, Envelope, Item
 from modelyard.contract.errors import (
     DeadlineExceeded,
-    Internal,
     Overloaded,
     ReplicaDied,
     ReplicaFailed,
     RequestError,
-    from_failure,
 )
-from modelyard.contract.headers import plain_names, traceparent_of
-from modelyard.contract.operations import Operation
+from modelyard.contract.headers import plain_names
 from modelyard.ingress.attempts import Attempts
+from modelyard.ingress.books import Books
+from modelyard.ingress.prepared import Ask, Prepared
 from modelyard.ingress.transport import Transport
-from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
+from modelyard.ingress.work import alias_of, deadline_s, lowered, make_work
 from modelyard.lazy_timeout import LazyTimeout
 from modelyard.routing.conversation import conversation_key
 from modelyard.routing.fleet import Fleet
@@ -47,35 +43,6 @@ from modelyard.tenancy.authenticator import Authenticator, Caller
 log = logging.getLogger("modelyard.ingress")
 
 CLIENT_GONE: Final = 499  # nginx's status for a client that left; never sent, only logged
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One request as its carrier (HTTP or a handle) delivers it."""
-
-    operation: Operation
-    route: str
-    authorization: str | None
-    headers: Mapping[str, str]
-    request_id: str
-    started: float
-
-
-@dataclass(slots=True)
-class Prepared:
-    """A request that may be dispatched, and the record of what becomes of it."""
-
-    target: Target
-    work: Work
-    envelope: Envelope
-    record: RequestRecord
-    started: float
-    deadlines: Deadlines
-    settled: bool = field(default=False)
-    none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
-
-    def digest(self) -> str:
-        return digest_of(self.envelope, self.record.tenant)
 
 
 class Pipeline:
@@ -91,8 +58,8 @@ class Pipeline:
     ) -> None:
         self._secret = secret
         self._transport = transport
-        self._write_log = write_log
         self._now = now
+        self.books = Books(write_log, now)
         self.fleet = fleet
         self.attempts = Attempts(fleet, now)
         self.table: Table | None = None
@@ -114,14 +81,6 @@ class Pipeline:
 
     def now(self) -> float:
         return self._now()
-
-    def open_record(self, ask: Ask) -> RequestRecord:
-        return RequestRecord(
-            ts=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            request_id=ask.request_id,
-            route=ask.route,
-            traceparent=traceparent_of(ask.headers),
-        )
 
     def authenticate(self, ask: Ask, record: RequestRecord) -> Caller:
         """Before the body is read: a stranger costs no memory. Raises RequestError."""
@@ -169,16 +128,16 @@ class Pipeline:
 
     async def call(self, prepared: Prepared) -> Item:
         """A unary answer. Raises RequestError. Settles on every way out."""
-        with self._settling(prepared):
+        with self.books.settling(prepared):
             try:
-                async with asyncio.timeout(self._left_s(prepared)):
+                async with asyncio.timeout(prepared.left_s(self._now())):
                     answer = await self._answer(prepared)
             except TimeoutError as error:
                 raise self._late("total", prepared) from error
-            item = self._take(prepared, answer)
+            item = self.books.take(prepared, answer)
             if item.final is None:
                 raise ReplicaFailed("the replica ended its answer early", reason="incomplete")
-            self.settle(prepared, 200, "ok")
+            self.books.settle(prepared, 200, "ok")
             return item
 
     async def stream(self, prepared: Prepared) -> AsyncGenerator[Item]:
@@ -188,13 +147,13 @@ class Pipeline:
         replica's work. The first item is awaited like every other: the carrier decides when it has
         waited long enough to send its status.
         """
-        with self._settling(prepared), closing(LazyTimeout()) as waiting:
+        with self.books.settling(prepared), closing(LazyTimeout()) as waiting:
             async with aclosing(self._answers(prepared)) as answers:
                 while True:
-                    item = self._take(prepared, await self._next(prepared, answers, waiting))
+                    item = self.books.take(prepared, await self._next(prepared, answers, waiting))
                     if item.final is not None:
                         # Before it is sent: a client that leaves on the last byte was served.
-                        self.settle(prepared, 200, "ok")
+                        self.books.settle(prepared, 200, "ok")
                     yield item
                     if item.final is not None:
                         return
@@ -224,11 +183,11 @@ class Pipeline:
     def _after_death(self, error: ReplicaDied, prepared: Prepared) -> None:
         """Return when the request may go to another replica; raises what its caller is told."""
         record = prepared.record
-        wait_s: float | None = self._left_s(prepared)
+        wait_s: float | None = prepared.left_s(self._now())
         if record.ttft_ms is not None:
             wait_s = None
         elif prepared.work.stream:
-            wait_s = min(self._left_s(prepared), self._first_token_left_s(prepared))
+            wait_s = min(prepared.left_s(self._now()), prepared.first_token_left_s(self._now()))
         self.attempts.after_death(
             error, prepared.target.version, record.attempt, wait_s, prepared.digest()
         )
@@ -236,30 +195,10 @@ class Pipeline:
             "request %s is sent again: a replica of %s died", record.request_id, record.version
         )
 
-    @contextmanager
-    def _settling(self, prepared: Prepared) -> Iterator[None]:
-        """Whatever leaves the body closes the books, and is a RequestError or a cancellation."""
-        try:
-            yield
-        except RequestError as error:
-            self.settle(prepared, error.status, error.code, error.reason)
-            raise
-        except Exception as error:
-            raise self._bug(prepared) from error
-        except BaseException:
-            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
-            raise
-
     async def _next(
         self, prepared: Prepared, answers: AsyncGenerator[Answer], waiting: LazyTimeout
     ) -> Answer:
-        if prepared.record.ttft_ms is None:
-            which, limit_s = "first_token", self._first_token_left_s(prepared)
-        else:
-            which, limit_s = "idle", prepared.deadlines.idle_s
-        left_s = self._left_s(prepared)
-        if left_s < limit_s:
-            which, limit_s = "total", left_s
+        which, limit_s = prepared.item_limit(self._now())
         try:
             with waiting.within(limit_s):
                 return await anext(answers)
@@ -270,47 +209,10 @@ class Pipeline:
                 "the replica ended its answer early", reason="incomplete"
             ) from error
 
-    def settle(self, prepared: Prepared, status: int, code: str, reason: str = "") -> None:
-        """Close the books on a request, once, whatever way it ended."""
-        if prepared.settled:
-            return
-        prepared.settled = True
-        self.close_record(prepared.record, prepared.started, status, code, reason)
-
-    def close_record(
-        self, record: RequestRecord, started: float, status: int, code: str, reason: str = ""
-    ) -> None:
-        record.status, record.code = status, code
-        record.reason = reason if reason != code else ""
-        record.duration_ms = round((self._now() - started) * 1000, 3)
-        self._write_log(record)
-
-    def _take(self, prepared: Prepared, answer: Answer) -> Item:
-        """Count an item, or raise what a Failure says."""
-        if isinstance(answer, Failure):
-            raise from_failure(answer)
-        record = prepared.record
-        if record.ttft_ms is None:
-            record.ttft_ms = round((self._now() - prepared.started) * 1000, 3)
-        record.output_tokens += answer.output_tokens
-        if answer.final is not None:
-            record.input_tokens = answer.final.input_tokens
-            record.output_tokens = answer.final.output_tokens
-            record.cached_tokens = answer.final.cached_tokens
-            record.finish_reason = answer.final.finish_reason
-        return answer
-
-    def _bug(self, prepared: Prepared) -> RequestError:
-        """For an exception nobody foresaw: logged here, and nothing of it leaks."""
-        request_id = prepared.record.request_id
-        log.exception("request %s failed", request_id)
-        self.settle(prepared, 500, "internal")
-        return Internal(f"an internal error, logged under the request id {request_id}")
-
     def _dispatched(self, prepared: Prepared) -> Envelope:
         prepared.record.attempt += 1
         prepared.none_ready = not self.fleet.pool(prepared.target.version).is_ready
-        budget_ms = int(self._left_s(prepared) * 1000)
+        budget_ms = int(prepared.left_s(self._now()) * 1000)
         if budget_ms <= 0:
             raise DeadlineExceeded(
                 "the deadline passed before the model began", reason="expired", retryable=True
@@ -333,12 +235,6 @@ class Pipeline:
         away from a replica that died."""
         cells = prepared.target.pool.cells
         return cells[(prepared.record.attempt - 1) % len(cells)]
-
-    def _first_token_left_s(self, prepared: Prepared) -> float:
-        return prepared.started + prepared.deadlines.first_token_s - self._now()
-
-    def _left_s(self, prepared: Prepared) -> float:
-        return prepared.started + prepared.deadlines.total_s - self._now()
 
     def _mint(self, target: Target, tenant: str) -> str:
         answer = AnswerId(

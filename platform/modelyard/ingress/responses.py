@@ -22,8 +22,10 @@ from modelyard.contract.headers import (
 )
 from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import body_for, headers_for, sse_error
+from modelyard.ingress.books import CLIENT_GONE
 from modelyard.ingress.disconnect import cancelled_when_gone
-from modelyard.ingress.pipeline import CLIENT_GONE, Pipeline, Prepared
+from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.prepared import Prepared
 from modelyard.lazy_timeout import LazyTimeout
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -178,7 +180,7 @@ class StreamResponse(Response):
             with self._send_timeout.within(max(left_s, LAST_WORDS_S)):
                 await self._send(message)
         except TimeoutError as error:
-            self._pipeline.settle(prepared, CLIENT_GONE, "cancelled", "slow_client")
+            self._pipeline.books.settle(prepared, CLIENT_GONE, "cancelled", "slow_client")
             raise StreamBroken(f"stream {prepared.record.request_id}: nobody reads it") from error
 
     def _start(self) -> dict[str, Any]:

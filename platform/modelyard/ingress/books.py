@@ -1,0 +1,88 @@
+"""The books on requests: opened once, counted item by item, closed once, whatever way they end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+from modelyard.contract.envelope import Answer, Failure, Item
+from modelyard.contract.errors import Internal, RequestError, from_failure
+from modelyard.contract.headers import traceparent_of
+from modelyard.ingress.prepared import Ask, Prepared
+from modelyard.telemetry.request_log import RequestRecord
+
+log = logging.getLogger("modelyard.ingress")
+
+CLIENT_GONE: Final = 499  # nginx's status for a client that left; never sent, only logged
+
+
+class Books:
+    """One per ingress process."""
+
+    def __init__(
+        self, write_log: Callable[[RequestRecord], None], now: Callable[[], float]
+    ) -> None:
+        self._write_log = write_log
+        self._now = now
+
+    def open_record(self, ask: Ask) -> RequestRecord:
+        return RequestRecord(
+            ts=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            request_id=ask.request_id,
+            route=ask.route,
+            traceparent=traceparent_of(ask.headers),
+        )
+
+    def close_record(
+        self, record: RequestRecord, started: float, status: int, code: str, reason: str = ""
+    ) -> None:
+        record.status, record.code = status, code
+        record.reason = reason if reason != code else ""
+        record.duration_ms = round((self._now() - started) * 1000, 3)
+        self._write_log(record)
+
+    def settle(self, prepared: Prepared, status: int, code: str, reason: str = "") -> None:
+        """Close the books on a request, once, whatever way it ended."""
+        if prepared.settled:
+            return
+        prepared.settled = True
+        self.close_record(prepared.record, prepared.started, status, code, reason)
+
+    @contextmanager
+    def settling(self, prepared: Prepared) -> Iterator[None]:
+        """Whatever leaves the body closes the books, and is a RequestError or a cancellation."""
+        try:
+            yield
+        except RequestError as error:
+            self.settle(prepared, error.status, error.code, error.reason)
+            raise
+        except Exception as error:
+            raise self._bug(prepared) from error
+        except BaseException:
+            self.settle(prepared, CLIENT_GONE, "cancelled", "client_gone")
+            raise
+
+    def take(self, prepared: Prepared, answer: Answer) -> Item:
+        """Count an item, or raise what a Failure says."""
+        if isinstance(answer, Failure):
+            raise from_failure(answer)
+        record = prepared.record
+        if record.ttft_ms is None:
+            record.ttft_ms = round((self._now() - prepared.started) * 1000, 3)
+        record.output_tokens += answer.output_tokens
+        if answer.final is not None:
+            record.input_tokens = answer.final.input_tokens
+            record.output_tokens = answer.final.output_tokens
+            record.cached_tokens = answer.final.cached_tokens
+            record.finish_reason = answer.final.finish_reason
+        return answer
+
+    def _bug(self, prepared: Prepared) -> RequestError:
+        """For an exception nobody foresaw: logged here, and nothing of it leaks."""
+        request_id = prepared.record.request_id
+        log.exception("request %s failed", request_id)
+        self.settle(prepared, 500, "internal")
+        return Internal(f"an internal error, logged under the request id {request_id}")

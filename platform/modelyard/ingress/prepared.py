@@ -1,0 +1,59 @@
+"""A request as its carrier delivers it, and as it is once nothing but a replica is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from modelyard.admission.suspects import digest_of
+from modelyard.config.routes import Deadlines
+from modelyard.contract.envelope import Envelope
+from modelyard.contract.operations import Operation
+from modelyard.ingress.work import Work
+from modelyard.routing.resolve import Target
+from modelyard.telemetry.request_log import RequestRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request as its carrier (HTTP or a handle) delivers it."""
+
+    operation: Operation
+    route: str
+    authorization: str | None
+    headers: Mapping[str, str]
+    request_id: str
+    started: float
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A request that may be dispatched, and the record of what becomes of it."""
+
+    target: Target
+    work: Work
+    envelope: Envelope
+    record: RequestRecord
+    started: float
+    deadlines: Deadlines
+    settled: bool = field(default=False)
+    none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
+
+    def digest(self) -> str:
+        return digest_of(self.envelope, self.record.tenant)
+
+    def left_s(self, now: float) -> float:
+        """Seconds to the total deadline."""
+        return self.started + self.deadlines.total_s - now
+
+    def first_token_left_s(self, now: float) -> float:
+        return self.started + self.deadlines.first_token_s - now
+
+    def item_limit(self, now: float) -> tuple[str, float]:
+        """The deadline that the next item must meet, by name, and the seconds to it."""
+        if self.record.ttft_ms is None:
+            which, limit_s = "first_token", self.first_token_left_s(now)
+        else:
+            which, limit_s = "idle", self.deadlines.idle_s
+        left_s = self.left_s(now)
+        return (which, limit_s) if limit_s <= left_s else ("total", left_s)
