@@ -15,10 +15,11 @@ from typing import Any
 
 import httpx
 import openai
+import psutil
 import pytest
 
 from cluster.board import Board
-from cluster.local import LocalCluster
+from cluster.local import LocalCluster, run_of
 from cluster.observe import ReplicaView, connected, read_apps
 from modelyard.config.demo import DEMO_KEY
 from modelyard.config.settings import Settings
@@ -26,6 +27,7 @@ from modelyard.lifecycle.phases import Phase
 
 CONFIG = Path(__file__).parents[2] / "configs" / "local.serve.yaml"
 MODELYARD = Path(sys.executable).parent / "modelyard"
+INGRESS_TITLE = "ServeReplica:ingress:Ingress"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,16 @@ class Platform:
         assert len(ready) == 1, found
         return ready[0]
 
+    def ingresses(self) -> list[psutil.Process]:
+        """The processes of the ingress replicas, the oldest first."""
+        state = json.loads((self.home / "run" / "local.json").read_text())
+        found = [
+            process
+            for process in run_of(state["run_id"], state["pid"]).processes()
+            if carries(process, INGRESS_TITLE)
+        ]
+        return sorted(found, key=lambda process: process.create_time())
+
     def log_of(self, request_id: str) -> list[dict[str, Any]]:
         """The request log's lines of a request."""
         lines = [
@@ -70,6 +82,13 @@ class Platform:
             for line in path.read_text().splitlines()
         ]
         return [line for line in lines if line["request_id"] == request_id]
+
+
+def carries(process: psutil.Process, title: str) -> bool:
+    try:
+        return title in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it ended while we looked
+        return False
 
 
 WaitFor = Callable[[str, Callable[[], Any]], Any]

@@ -155,27 +155,17 @@ def abuse(platform: Any, client: httpx.Client) -> None:
 
 
 def memory(platform: Any) -> dict[str, int]:
-    """Resident bytes of the ingress and of each model's replica, with its engine."""
-    pids = {app: platform.replica(app).pid for app in MODELS}
-    pids["ingress"] = ingress_pid(platform)
+    """Resident bytes of the ingresses and of each model's replica, with its engine."""
+    pids = {app: [platform.replica(app).pid] for app in MODELS}
+    pids["ingress"] = [process.pid for process in platform.ingresses()]
     return {
         name: sum(
             process.memory_info().rss
+            for pid in of_one
             for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
         )
-        for name, pid in pids.items()
+        for name, of_one in pids.items()
     }
-
-
-def ingress_pid(platform: Any) -> int:
-    """The ingress posts nothing to the board: it is the process of that name beside the models."""
-    raylet = psutil.Process(platform.replica(GENERATOR).pid).ppid()
-    [found] = [
-        child.pid
-        for child in psutil.Process(raylet).children()
-        if "ServeReplica:ingress" in " ".join(child.cmdline())
-    ]
-    return found
 
 
 def flood(platform: Any, *, announced: bool) -> bytes:

@@ -16,7 +16,6 @@ import psutil
 import pyarrow.parquet
 import pytest
 
-from cluster.local import run_of
 from modelyard.config.demo import DEMO_KEY
 
 pytestmark = pytest.mark.integration
@@ -26,6 +25,7 @@ JOBS = Path(__file__).parent / "jobs"
 EXAMPLE = ROOT / "docs" / "examples" / "embed_and_classify.py"
 EMBEDDER = "all-minilm-l6-v2@1.0.0"
 GENERATOR = "smollm2-135m-instruct@1.0.0"
+INGRESSES = 2
 
 
 def address(platform: Any) -> str:
@@ -177,24 +177,9 @@ def stands_still(platform: Any) -> bool:
 
 def test_a_killed_ingress_costs_a_job_no_row(platform: Any, wait_for: Any) -> None:
     with steady_job(platform, 400) as running:
-        ingress_of(platform).kill()
+        platform.ingresses()[0].kill()
         assert ended(running) == {"answered": 400, "failed": []}
-    wait_for("the next ingress", lambda: is_ready(platform))
-
-
-def ingress_of(platform: Any) -> psutil.Process:
-    state = json.loads((platform.home / "run" / "local.json").read_text())
-    [found] = [
-        process
-        for process in run_of(state["run_id"], state["pid"]).processes()
-        if "ServeReplica:ingress:Ingress" in " ".join(process.cmdline())
-    ]
-    return found
-
-
-def is_ready(platform: Any) -> bool:
-    with platform.client() as client:
-        return bool(client.get("/health/ready").status_code == 200)
+    wait_for("the next ingress", lambda: len(platform.ingresses()) == INGRESSES)
 
 
 def test_the_example_embeds_and_classifies_rows(platform: Any, tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ def killed(platform: Any, wait_for: Any, name: str) -> dict[str, Counter[str]]:
 
 def replaced(platform: Any, name: str, old: psutil.Process) -> bool:
     try:
-        return victim_of(platform, name).pid != old.pid
+        # Not by pid alone: there are two ingresses, and the other one was there before.
+        return victim_of(platform, name).create_time() > old.create_time()
     except ValueError:  # of max: there is none yet
         return False
 
@@ -182,8 +183,10 @@ def test_a_killed_ingress_cuts_what_it_carried_and_leaves_no_orphan_in_the_engin
     platform: Any, wait_for: Any
 ) -> None:
     seen = killed(platform, wait_for, "ingress")
-    assert set(seen["stream under way"]) == {CUT}, "never a clean end"
-    assert set(seen["unary under way"]) <= {CUT, NONE_LEFT}
+    # The other ingress carries its share to the end.
+    assert set(seen["stream under way"]) <= {CUT, "200"}, "never a clean end that is not whole"
+    assert set(seen["unary under way"]) <= {CUT, NONE_LEFT, "200"}
+    assert CUT in seen["stream under way"] + seen["unary under way"]
     assert set(seen["later"]) <= {"200", CUT, NONE_LEFT}
 
 
