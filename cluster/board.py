@@ -1,16 +1,20 @@
-"""The board: a named detached actor that keeps each replica's last report, and what died with them.
+"""The board: a named detached actor that keeps the last word of each replica, ingress and control.
 
 It outlives deploys and is never waited for: a poster fires and forgets, a reader keeps its last
-reading when the board is slow. It holds no truth of its own, so a restart loses nothing that the
-next second's posts do not bring back.
+reading when the board is slow. It decides nothing and holds no truth of its own, so a restart loses
+nothing that the next second's posts do not bring back.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 from modelyard.admission.suspects import Deaths, Suspects
+from modelyard.control.ingress_post import IngressPost, Wish
+from modelyard.control.published import Published, aged, newer
+from modelyard.control.reading import Decided, IngressEntry, Reading
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 
@@ -24,7 +28,11 @@ class BoardActor:
     """Runs in its own process. Async methods, so that a slow reader never holds up a post."""
 
     def __init__(self) -> None:
+        self._began = time.monotonic()
         self._posts: dict[str, tuple[ReplicaReport, float]] = {}
+        self._ingresses: dict[str, tuple[IngressPost, float]] = {}
+        self._published: tuple[Published, float] | None = None
+        self._decided: tuple[tuple[Decided, ...], float] = ((), self._began)
         self._suspects = Suspects(time.monotonic)
 
     async def post(self, report: ReplicaReport) -> None:
@@ -39,9 +47,72 @@ class BoardActor:
         }
         return [Post(report, now - at) for report, at in self._posts.values()]
 
+    async def exchange(self, post: IngressPost) -> Reading:
+        self._ingresses[post.ingress] = (post, time.monotonic())
+        return await self.read_all()
+
+    async def read_all(self) -> Reading:
+        now = time.monotonic()
+        self._ingresses = {
+            ingress: (post, at)
+            for ingress, (post, at) in self._ingresses.items()
+            if now - at < FORGET_AFTER_S
+        }
+        entries = tuple(IngressEntry(post, now - at) for post, at in self._ingresses.values())
+        published, age_s = self._last_word(now)
+        return Reading(
+            posts=tuple(await self.read()),
+            ingresses=entries,
+            wishes=_wishes(entries),
+            published=published,
+            published_age_s=age_s,
+            up_s=now - self._began,
+            decisions=self._decisions(now),
+        )
+
+    async def publish(self, published: Published) -> Published:
+        """Keep the later word. What is returned tells an older control that it was succeeded."""
+        now = time.monotonic()
+        held, _ = self._last_word(now)
+        kept = newer(held, published)
+        assert kept is not None
+        if kept is published:
+            self._published = (published, now)
+        return kept
+
+    async def decided(self, decisions: tuple[Decided, ...]) -> None:
+        """The controller's whole list: an app that is gone from it is gone from here."""
+        self._decided = (decisions, time.monotonic())
+
     async def share_deaths(self, deaths: Deaths) -> Deaths:
         self._suspects.merge(deaths)
         return self._suspects.deaths()
+
+    def _decisions(self, now: float) -> tuple[Decided, ...]:
+        decisions, at = self._decided
+        return tuple(replace(one, age_s=one.age_s + now - at) for one in decisions)
+
+    def _last_word(self, now: float) -> tuple[Published | None, float | None]:
+        if self._published is None:
+            return None, None
+        published, at = self._published
+        return aged(published, now - at), now - at
+
+
+def _wishes(entries: tuple[IngressEntry, ...]) -> tuple[Wish, ...]:
+    """The largest live wish for each version."""
+    largest: dict[str, Wish] = {}
+    for entry in entries:
+        for wish in entry.post.wishes:
+            left = replace(wish, left_s=wish.left_s - entry.age_s)
+            held = largest.get(wish.version)
+            if left.left_s > 0 and (held is None or _size(left) > _size(held)):
+                largest[wish.version] = left
+    return tuple(sorted(largest.values(), key=lambda wish: wish.version))
+
+
+def _size(wish: Wish) -> tuple[int, float]:
+    return wish.replicas, wish.left_s
 
 
 def _kept_s(report: ReplicaReport) -> float:
@@ -67,6 +138,22 @@ class Board:
         """Every live post with its age. The caller bounds the wait."""
         return await self._call("read")  # type: ignore[no-any-return]
 
+    async def exchange(self, post: IngressPost) -> Reading:
+        """Tell what this ingress does and needs, and read all. The caller bounds the wait."""
+        return await self._call("exchange", post)  # type: ignore[no-any-return]
+
+    async def read_all(self) -> Reading:
+        """Everything, without a post. The caller bounds the wait."""
+        return await self._call("read_all")  # type: ignore[no-any-return]
+
+    async def publish(self, published: Published) -> Published:
+        """Control's word. Returns the later of it and what the board held. Raises RayError."""
+        return await self._call("publish", published)  # type: ignore[no-any-return]
+
+    def decided(self, decisions: tuple[Decided, ...]) -> None:
+        """Send and forget, for `modelyard status`. Losing one is harmless: the next is whole."""
+        self._connect().decided.remote(decisions)
+
     async def share_deaths(self, suspects: Suspects) -> None:
         """Tell every ingress what died at this one, and take what they saw. Raises RayError."""
         suspects.merge(await self._call("share_deaths", suspects.deaths()))
@@ -85,6 +172,15 @@ class Board:
         import ray
 
         return ray.get(self._connect().read.remote(), timeout=timeout_s)  # type: ignore[no-any-return]
+
+    def read_all_blocking(self, timeout_s: float) -> Reading:
+        """For a driver or a thread without a loop. Raises RayError when nothing answers.
+
+        AttributeError: the board of an earlier release, which knows only `read`.
+        """
+        import ray
+
+        return ray.get(self._connect().read_all.remote(), timeout=timeout_s)  # type: ignore[no-any-return]
 
     def _connect(self) -> Any:
         # Here and not at the top: Ray reads its environment when it is first imported, and the

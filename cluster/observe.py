@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cluster.board import NAMESPACE, Board
 from cluster.local import Running
 from modelyard.contract.errors import ModelyardError
+from modelyard.control.reading import Decided, Reading
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import ReplicaReport
 from modelyard.routing.fleet import ALIVE_S
+
+BOARD_WITHIN_S: Final = 15.0
+DECIDED_GONE_S: Final = 10.0  # the controller says it twice a second
 
 
 class Unreachable(ModelyardError):
@@ -43,13 +47,21 @@ class ReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class AppView:
-    """An app: Serve's status, message and counts by state, and its replicas that post."""
+    """An app: Serve's status, message and counts by state, and its replicas that post.
+
+    ready: replicas that Serve sends requests to; starting: those on their way; desired: Serve's
+    target. why: the scaling policy's reason, empty for a fixed number of replicas.
+    """
 
     name: str
     status: str
     message: str
     states: dict[str, int]
     replicas: tuple[ReplicaView, ...]
+    ready: int = 0
+    starting: int = 0
+    desired: int = 0
+    why: str = ""
 
 
 @contextmanager
@@ -75,30 +87,83 @@ def connected(running: Running) -> Iterator[None]:
 
 def read_apps(board: Board) -> list[AppView]:
     """Every app that Serve knows, by name. Raises Unreachable."""
-    from ray import serve
+    return read_platform(board)[0]
+
+
+def read_platform(board: Board) -> tuple[list[AppView], Reading]:
+    """Every app that Serve knows, by name, and all that the board holds. Raises Unreachable."""
     from ray.exceptions import RayError
 
     try:
-        posts = board.read_blocking(timeout_s=15.0)
-        status = serve.status()
+        reading = _read(board)
+        applications = _applications()
     except (RayError, TimeoutError) as error:
         raise Unreachable(f"the cluster does not answer: {error}") from error
+    return views_of(applications, reading), reading
+
+
+def views_of(applications: Mapping[str, Any], reading: Reading) -> list[AppView]:
+    """From `applications` of Serve's details, as its REST gives them too, and the board's word."""
     views: dict[str, list[ReplicaView]] = {}
-    for post in posts:
+    for post in reading.posts:
         views.setdefault(post.report.app, []).append(_view(post.report, post.age_s))
+    decisions = {decided.app: decided for decided in reading.decisions}
     return [
-        _app(name, app, views.get(name, [])) for name, app in sorted(status.applications.items())
+        _app(name, app, views.get(name, []), decisions.get(name))
+        for name, app in sorted(applications.items())
     ]
 
 
-def _app(name: str, app: Any, replicas: list[ReplicaView]) -> AppView:
-    shown = tuple(sorted((r for r in replicas if not r.gone), key=lambda r: r.replica))
-    messages = [app.message, *(d.message for d in app.deployments.values())]
-    states: Counter[str] = Counter()
-    for deployment in app.deployments.values():
-        states.update({str(state): count for state, count in deployment.replica_states.items()})
-    message = next((m for m in messages if m), "")
-    return AppView(name, str(app.status.value), message, dict(states), shown)
+def _read(board: Board) -> Reading:
+    try:
+        return board.read_all_blocking(BOARD_WITHIN_S)
+    except AttributeError:  # a board of an earlier release outlives a deploy
+        posts = tuple(board.read_blocking(BOARD_WITHIN_S))
+        return Reading(posts, (), (), None, None, up_s=0.0)
+
+
+def _applications() -> Mapping[str, Any]:
+    """Serve's details, which `serve.status` makes its answer from and drops the targets of."""
+    from ray.serve.context import _get_global_client
+
+    client = _get_global_client(raise_if_no_controller_running=False)
+    return {} if client is None else client.get_serve_details()["applications"]
+
+
+def _app(
+    name: str, app: Mapping[str, Any], replicas: list[ReplicaView], decided: Decided | None
+) -> AppView:
+    deployments = list(app["deployments"].values())
+    messages = [app["message"], *(deployment["message"] for deployment in deployments)]
+    states = Counter(
+        _plain(replica["state"]) for deployment in deployments for replica in deployment["replicas"]
+    )
+    desired = sum(deployment["target_num_replicas"] for deployment in deployments)
+    return AppView(
+        name=name,
+        status=_plain(app["status"]),
+        message=next((message for message in messages if message), ""),
+        states=dict(states),
+        replicas=tuple(sorted((r for r in replicas if not r.gone), key=lambda r: r.replica)),
+        ready=states["RUNNING"],
+        starting=states["STARTING"],
+        desired=desired,
+        why=_why(desired, decided),
+    )
+
+
+def _why(desired: int, decided: Decided | None) -> str:
+    if decided is None or decided.age_s > DECIDED_GONE_S:
+        return ""
+    if decided.replicas == desired:
+        return decided.why
+    # Serve waits for its up-scale or down-scale delay before it follows.
+    return f"{decided.why}: soon {decided.replicas}"
+
+
+def _plain(state: Any) -> str:
+    """The controller answers with enums, its REST with their values."""
+    return str(getattr(state, "value", state))
 
 
 def _view(report: ReplicaReport, age_s: float) -> ReplicaView:

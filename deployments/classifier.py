@@ -42,6 +42,7 @@ class Classifier(Small):
 
     async def answer(self, envelope: Envelope) -> Item:
         inputs = await self.read(envelope.body, self._prepare)
+        self.require_context(envelope, max(tokens for _, tokens in inputs), "input")
         probabilities = await self.batcher.submit_all(inputs)
         return await self.write(
             envelope,

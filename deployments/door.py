@@ -14,11 +14,14 @@ from ray import serve
 from ray.serve import Deployment
 from ray.serve.config import RequestRouterConfig
 
+from deployments import traced
 from deployments.serves_only import serves_only
 from deployments.shell import Shell
-from modelyard.contract.envelope import Answer, Envelope
+from modelyard.contract.envelope import Answer, Envelope, Failure
 from modelyard.contract.operations import DEPLOYMENT_OF
+from modelyard.telemetry.exposition import Scrape
 
+# The router's class is the caller's (cluster/replica_router.py): HAProxy mode refuses one here.
 # Serve's default back-off of up to 0.5 s leaves slots empty while requests wait for them.
 ROUTER = RequestRouterConfig.model_validate(
     {"initial_backoff_s": 0.01, "backoff_multiplier": 2, "max_backoff_s": 0.04}
@@ -38,12 +41,21 @@ class Door:
         await self._shell.start(args.artifact)
 
     async def call(self, envelope: Envelope) -> Answer:
+        if self._shell.tracing is not None:
+            return await traced.traced_call(self._shell.tracing, envelope, self._shell.call)
         return await self._shell.call(envelope)
 
     async def stream(self, envelope: Envelope) -> AsyncGenerator[Answer]:
-        async with aclosing(self._shell.stream(envelope)) as items:
+        stream = self._shell.stream(envelope)
+        if self._shell.tracing is not None:
+            stream = traced.traced_stream(self._shell.tracing, envelope, self._shell.stream)
+        async with aclosing(stream) as items:
             async for item in items:
                 yield item
+
+    async def scrape(self, token: str) -> Scrape | Failure:
+        """This process's metrics, for an ingress; `token` is a signed claim."""
+        return await self._shell.scrape(token)
 
     async def check_health(self) -> None:
         await self._shell.check_health()

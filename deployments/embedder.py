@@ -34,6 +34,7 @@ class Embedder(Small):
 
     async def answer(self, envelope: Envelope) -> Item:
         request, inputs = await self.read(envelope.body, self._prepare)
+        self.require_context(envelope, max(tokens for _, tokens in inputs), "input")
         vectors = await self.batcher.submit_all(inputs)
         return await self.write(
             envelope,

@@ -1,4 +1,4 @@
-"""What an ingress does with the board for ever: read the fleet, share what died."""
+"""What an ingress does with the board for ever: tell, read the fleet, share what died."""
 
 import asyncio
 import logging
@@ -10,14 +10,15 @@ from modelyard.ingress.pipeline import Pipeline
 
 log = logging.getLogger("modelyard.ingress")
 
-READ_BOARD_S: Final = 0.5
+EXCHANGE_S: Final = 0.2
+SHARE_EACH: Final = 3  # exchanges
 BOARD_WAIT_S: Final = 2.0
 
 
 class BoardStep:
     """One thing done with the board again and again. Logs when it begins to fail, and when it ends.
 
-    Each time would be two lines a second for as long as the board is away.
+    Each time would be ten lines a second for as long as the board is away.
     """
 
     def __init__(self, what: str, do: Callable[[], Awaitable[None]]) -> None:
@@ -25,8 +26,8 @@ class BoardStep:
         self._do = do
         self._failing = False
 
-    async def run(self) -> None:
-        """Never raises but for a cancellation."""
+    async def run(self) -> bool:
+        """Whether it worked. Never raises but for a cancellation."""
         try:
             async with asyncio.timeout(BOARD_WAIT_S):
                 await self._do()
@@ -38,27 +39,46 @@ class BoardStep:
             if self._failing:
                 log.warning("%s works again", self._what)
             self._failing = False
+        return not self._failing
 
 
-def board_steps(pipeline: Pipeline, board: Board) -> list[BoardStep]:
-    """Apart: a board of an earlier release outlives a deploy, and may know how to do only some."""
+class FollowBoard:
+    """Keeps a pipeline's fleet, control's word and what killed replicas as the board has them.
 
-    async def read() -> None:
-        pipeline.fleet.update(await board.read())
+    A board of an earlier release outlives a deploy and knows no
+    `exchange`: then the fleet alone is read, as that release did.
+    """
 
-    async def share() -> None:
-        await board.share_deaths(pipeline.attempts.suspects)
+    def __init__(self, pipeline: Pipeline, board: Board) -> None:
+        self._pipeline = pipeline
+        self._board = board
+        self._exchange = BoardStep("the exchange with the board", self._exchanged)
+        self._read = BoardStep("reading the fleet from the board", self._fleet_read)
+        self._share = BoardStep("sharing deaths through the board", self._deaths_shared)
 
-    return [
-        BoardStep("reading the fleet from the board", read),
-        BoardStep("sharing deaths through the board", share),
-    ]
+    async def run(self) -> None:
+        """For ever."""
+        turn = 0
+        while True:
+            await self.step(turn)
+            turn += 1
+            await asyncio.sleep(EXCHANGE_S)
 
+    async def step(self, turn: int) -> None:
+        if not await self._exchange.run():
+            await self._read.run()
+        self._pipeline.refresh()
+        if turn % SHARE_EACH == 0:
+            await self._share.run()
 
-async def follow_board(pipeline: Pipeline) -> None:
-    """Keep the fleet, and what killed replicas, as the board has it, for ever."""
-    steps = board_steps(pipeline, Board())
-    while True:
-        for step in steps:
-            await step.run()
-        await asyncio.sleep(READ_BOARD_S)
+    async def _exchanged(self) -> None:
+        sent = self._pipeline.now()
+        reading = await self._board.exchange(self._pipeline.post())
+        self._pipeline.take(reading)
+        self._pipeline.metering.gate.posted(sent, self._pipeline.now())
+
+    async def _fleet_read(self) -> None:
+        self._pipeline.fleet.update(await self._board.read())
+
+    async def _deaths_shared(self) -> None:
+        await self._board.share_deaths(self._pipeline.attempts.suspects)

@@ -9,9 +9,10 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any, Final
 
+from prometheus_client.registry import Collector
 from ray.serve import Application
 
-from deployments import vllm_engine, vllm_requests, vllm_responses
+from deployments import traced, vllm_engine, vllm_requests, vllm_responses
 from deployments.coalesce import coalesced
 from deployments.door import deployment_of
 from deployments.shell import Shell
@@ -20,8 +21,10 @@ from modelyard.config.model_args import GeneratorArgs
 from modelyard.contract import native
 from modelyard.contract.envelope import Answer, Envelope, Item
 from modelyard.contract.errors import RequestError
+from modelyard.contract.features import require_features
 from modelyard.contract.operations import Kind, Operation
 from modelyard.lazy_timeout import LazyTimeout
+from modelyard.telemetry.replica_metrics import EngineMetrics
 from modelyard.tenancy.claim import cache_salt
 
 log = logging.getLogger("modelyard.generator")
@@ -62,6 +65,9 @@ class Generator(Shell):
         await self._engine.check_health()
         await super().check_health()
 
+    def collectors(self) -> tuple[Collector, ...]:
+        return (EngineMetrics(),)
+
     def ongoing(self) -> int:
         """Ours, or what the engine still works on after every caller has left: none, unless it
         missed a cancellation."""
@@ -69,9 +75,15 @@ class Generator(Shell):
             return super().ongoing()
         return super().ongoing() or int(self._engine.get_num_unfinished_requests())
 
+    def admit(self, envelope: Envelope) -> None:
+        super().admit(envelope)
+        features = self.claim_of(envelope).features
+        if features is not None:  # or the body would be read for nothing
+            operation = Operation(envelope.operation)
+            require_features(features, operation, json.loads(envelope.body))
+
     async def answer(self, envelope: Envelope) -> Item:
-        meter = vllm_engine.Meter()
-        vllm_engine.meter_of_request.set(meter)
+        meter = self._meter_of(envelope)
         if envelope.operation == Operation.GENERATE:
             return await self._answer_native(envelope, meter)
         response = await self._submit(envelope)
@@ -87,6 +99,7 @@ class Generator(Shell):
         timeout = LazyTimeout()
         try:
             self.admit(envelope)
+            traced.enter("engine")
             deadline = asyncio.get_running_loop().time() + envelope.budget_ms / 1000
             async with aclosing(coalesced(self._items(envelope))) as items:
                 while True:
@@ -102,8 +115,7 @@ class Generator(Shell):
             self._ongoing -= 1
 
     async def _items(self, envelope: Envelope) -> AsyncGenerator[Item]:
-        meter = vllm_engine.Meter()
-        vllm_engine.meter_of_request.set(meter)
+        meter = self._meter_of(envelope)
         to_bytes = self._writer(envelope)
         sent_tokens = 0
         async with aclosing(await self._submit(envelope)) as chunks:
@@ -121,6 +133,15 @@ class Generator(Shell):
         if envelope.operation == Operation.GENERATE:
             last = native.done_event(self.manifest.full_name, usage)
         yield Item(last, meter.output_tokens - sent_tokens, usage)
+
+    def _meter_of(self, envelope: Envelope) -> vllm_engine.Meter:
+        """A meter for this request, which the engine finds by the context it is called in."""
+        param = vllm_requests.input_of(envelope.operation)
+        meter = vllm_engine.Meter(
+            lambda tokens, cap: self.require_context(envelope, tokens, param, cap)
+        )
+        vllm_engine.meter_of_request.set(meter)
+        return meter
 
     async def _answer_native(self, envelope: Envelope, meter: vllm_engine.Meter) -> Item:
         texts: list[str] = []

@@ -2,30 +2,47 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
 from ray import serve
 from ray.serve import Application
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from deployments.follow_board import follow_board
+from cluster.board import Board
+from deployments.control_client import RayControl
+from deployments.follow_board import FollowBoard
+from deployments.follow_control import FollowControl
+from deployments.one_request_id import one_request_id
 from deployments.ray_transport import RayTransport
+from deployments.scrape import PlatformScraper
 from deployments.serves_only import serves_only
 from modelyard.config.model_args import NoArgs
 from modelyard.config.settings import Settings
 from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Failure
 from modelyard.contract.errors import ConfigError
-from modelyard.contract.headers import REQUEST_ID
 from modelyard.contract.reply import Reply
+from modelyard.control.usage import UsageLedger
+from modelyard.ingress import admin, metrics
 from modelyard.ingress.app import build_app
 from modelyard.ingress.by_handle import ByHandle
+from modelyard.ingress.peers import Peers
 from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.usage import count
+from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.routing.fleet import Fleet
-from modelyard.telemetry.request_log import RequestLog
+from modelyard.routing.pool import Cell
+from modelyard.telemetry.exposition import Scrape
+from modelyard.telemetry.process_metrics import ProcessMetrics
+from modelyard.telemetry.quota_metrics import QuotaMetrics
+from modelyard.telemetry.request_log import RequestLog, RequestRecord
+from modelyard.telemetry.request_metrics import RequestMetrics
+from modelyard.telemetry.request_observer import RequestObserver
+from modelyard.telemetry.tracing import tracing_of
+from modelyard.tenancy.signing_keys import JwksSource
 
 log = logging.getLogger("modelyard.ingress")
 
@@ -40,16 +57,40 @@ class Ingress:
 
     def __init__(self) -> None:
         settings = Settings.from_environment()
-        replica = serve.get_replica_context().replica_id.unique_id
+        context = serve.get_replica_context()
+        app, replica, secret = context.app_name, context.replica_id.unique_id, settings.secret()
         self._log = RequestLog(settings.logs, replica)
+        self._usage = UsageLedger()
+        counts = RequestMetrics(time.monotonic)
+        self._metrics = ProcessMetrics(app, replica, secret, counts)
+        self._tracing = tracing_of(settings, app, replica, edge=True)
+        if self._tracing is not None:
+            self._metrics.add(self._tracing.queue)
+        self._signing_keys = JwksSource()
         self._pipeline = Pipeline(
-            settings.secret(), RayTransport(), Fleet(), write_log=self._log.write
+            secret,
+            RayTransport(),
+            Fleet(),
+            write_log=self._written,
+            observer=RequestObserver(counts, self._tracing),
+            ingress=replica,
+            signing_keys=self._signing_keys,
+        )
+        self._metrics.add(QuotaMetrics(lambda: self._pipeline.metering.gate.tallies))
+        self._scraper = PlatformScraper(self._metrics, Cell(app, context.deployment), Board())
+        self._control = RayControl(secret, app)
+        self._pipeline.metering.recall = self._control.recall
+        self._peers = Peers(
+            secret, replica, self._pipeline.metering.gate, settings.logs, time.monotonic
         )
         self._by_handle = ByHandle(self._pipeline)
-        self._reader: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        return one_request_id(build_app(self._pipeline))
+        app = build_app(self._pipeline)
+        metrics.add_routes(app, self._pipeline, self._scraper)
+        admin.add_routes(app, self._pipeline, self._control)
+        return one_request_id(app)
 
     async def ask(
         self, key: str, operation: str, body: bytes, headers: dict[str, str]
@@ -65,46 +106,47 @@ class Ingress:
             async for item in items:
                 yield item
 
+    async def scrape(self, token: str) -> Scrape | Failure:
+        """This process's metrics, for an ingress; `token` is a signed claim."""
+        return await self._metrics.scrape(token)
+
+    async def surrender(self, token: str, replies: dict[str, SplitReply]) -> HolderReport | Failure:
+        """For control, which gathers quota; `token` is the platform's own claim."""
+        return await self._peers.surrender(token, replies)
+
+    async def find_request(self, token: str, request_id: str) -> list[dict[str, Any]] | Failure:
+        """For an ingress that is asked what became of a request."""
+        return await self._peers.find_request(token, request_id)
+
     async def reconfigure(self, user_config: Any) -> None:
         """Adopt a table. Never raises to Serve: a bad table must not take a serving ingress down.
 
         The last good table stays in force. Before the first good one every request is answered
         503, and /health/ready says so.
         """
-        if self._reader is None:
-            self._reader = asyncio.get_running_loop().create_task(follow_board(self._pipeline))
+        if not self._background:
+            self._start_following()
         try:
             self._pipeline.adopt(parse_table(user_config))
         except ConfigError as error:
+            self._pipeline.refuse_table(str(error))
             log.error("this table is refused, the last good one stays: %s", error)
+
+    def _start_following(self) -> None:
+        board = FollowBoard(self._pipeline, Board())
+        control = FollowControl(self._pipeline, self._control, self._usage)
+        followed = (board.run(), control.run(), self._signing_keys.run())
+        self._background = [asyncio.create_task(one) for one in followed]
+
+    def _written(self, record: RequestRecord) -> None:
+        self._log.write(record)
+        count(self._usage, record)
 
     def __del__(self) -> None:
         """Serve calls this when the replica has drained: the last log lines reach the disk."""
         self._log.close()
-
-
-def one_request_id(inner: ASGIApp) -> ASGIApp:
-    """Drop our X-Request-Id where Serve will add the same one: it appends without looking.
-
-    When the caller's id is not well-formed ours differs, and stands before Serve's echo of it.
-    """
-
-    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await inner(scope, receive, send)
-            return
-        given = Headers(scope=scope).get(REQUEST_ID, "")
-
-        async def send_once(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if headers.get(REQUEST_ID) == given:
-                    del headers[REQUEST_ID]
-            await send(message)
-
-        await inner(scope, receive, send_once)
-
-    return wrapped
+        if self._tracing is not None:
+            self._tracing.close()
 
 
 OF_SERVE: Final = (

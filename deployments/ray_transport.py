@@ -16,6 +16,7 @@ from ray.serve.exceptions import (
     RequestCancelledError,
 )
 
+from cluster.replica_router import route_by_affinity
 from modelyard.contract.envelope import Answer, Envelope
 from modelyard.contract.errors import Internal, Overloaded, ReplicaDied, ReplicaFailed, RequestError
 from modelyard.routing.pool import Cell
@@ -31,6 +32,7 @@ class RayTransport:
     """One handle per cell, made at first use and kept: a handle is a router with its own state."""
 
     def __init__(self) -> None:
+        self._bases: dict[Cell, Any] = {}
         self._calls: dict[Cell, Any] = {}
         self._streams: dict[Cell, Any] = {}
 
@@ -59,19 +61,26 @@ class RayTransport:
         handles = self._streams if stream else self._calls
         handle = handles.get(cell)
         if handle is None:
-            base = serve.get_deployment_handle(
-                cell.deployment,
-                app_name=cell.app,
-                # Asking the controller whether it exists would block the loop.
-                _check_exists=False,
-            )
-            handle = handles[cell] = base.options(
+            handle = handles[cell] = self._base(cell).options(
                 stream=stream,
                 method_name="stream" if stream else "call",
                 request_serialization=PICKLE,
                 response_serialization=PICKLE,
             )
         return handle
+
+    def _base(self, cell: Cell) -> Any:
+        """What both handles of a cell share: one router, or each would count half of the load."""
+        base = self._bases.get(cell)
+        if base is None:
+            base = self._bases[cell] = serve.get_deployment_handle(
+                cell.deployment,
+                app_name=cell.app,
+                # Asking the controller whether it exists would block the loop.
+                _check_exists=False,
+            )
+            route_by_affinity(base)
+        return base
 
 
 def from_ray(error: Exception) -> RequestError:

@@ -45,9 +45,10 @@ class Reranker(Small):
 
     async def answer(self, envelope: Envelope) -> Item:
         if envelope.operation == Operation.SCORE:
-            pairs = await self.read(envelope.body, self._prepare_score)
+            fields, pairs = await self.read(envelope.body, self._prepare_score)
             write = small_answers.score
         else:
+            fields = ("query", "documents")
             request, pairs = await self.read(envelope.body, self._prepare_rerank)
             write = partial(
                 small_answers.rerank,
@@ -55,6 +56,11 @@ class Reranker(Small):
                 top_n=request.top_n,
                 return_documents=request.return_documents is not False,
             )
+        for field, texts in zip(fields, (pairs.left, pairs.right), strict=True):
+            longest = max(
+                (len(one.ids) for one in texts), default=0
+            )  # a pair has no left of its own
+            self.require_context(envelope, longest, field)
         scores = await self._ranker.scores(self.batcher, pairs)
         return await self.write(
             envelope, len(scores), pairs.count_tokens, lambda head: write(head, scores)
@@ -72,8 +78,8 @@ class Reranker(Small):
         )
         return request, self._ranker.tokenize(texts)
 
-    def _prepare_score(self, body: bytes) -> Any:
-        """Blocks."""
+    def _prepare_score(self, body: bytes) -> tuple[tuple[str, str], Any]:
+        """The names of its two fields, and the pairs. Blocks."""
         request = parse(ScoreRequest, body)
         texts = self._texts(
             left=request.left,
@@ -81,7 +87,7 @@ class Reranker(Small):
             fields=request.fields,
             cut=request.truncate_prompt_tokens,
         )
-        return self._ranker.tokenize(texts)
+        return request.fields, self._ranker.tokenize(texts)
 
 
 deployment = deployment_of(Reranker, max_ongoing_requests=64)

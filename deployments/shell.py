@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import ray
+from prometheus_client.registry import Collector
 from ray import serve
 
 from cluster.board import Board
+from deployments import traced
 from modelyard.artifacts.manifest import Manifest, read_manifest
 from modelyard.artifacts.store import resolve
 from modelyard.artifacts.verify import verify as verify_files
@@ -35,7 +37,12 @@ from modelyard.contract.errors import (
 from modelyard.contract.operations import OPERATIONS_OF, Kind, Operation
 from modelyard.lifecycle.phases import Phase, PhaseLog
 from modelyard.lifecycle.report import Description, ReplicaReport
+from modelyard.telemetry.exposition import Scrape
+from modelyard.telemetry.process_metrics import ProcessMetrics
+from modelyard.telemetry.replica_metrics import QueueMetrics
+from modelyard.telemetry.tracing import Tracing, tracing_of
 from modelyard.tenancy.claim import Claim, sign, verify
+from modelyard.tenancy.entitlements import require_context, require_entitled
 
 log = logging.getLogger("modelyard.shell")
 
@@ -52,6 +59,7 @@ class Shell(ABC):
     folder: Path
     manifest: Manifest
     description: Description
+    tracing: Tracing | None = None
 
     def __init__(self, args: Any) -> None:
         self._args = args
@@ -70,6 +78,12 @@ class Shell(ABC):
         try:
             settings = Settings.from_environment()
             self._secret = settings.secret()
+            self._metrics = ProcessMetrics(
+                self._app, self._replica, self._secret, *self.collectors()
+            )
+            self.tracing = tracing_of(settings, self._app, self._replica, edge=False)
+            if self.tracing is not None:
+                self._metrics.add(self.tracing.queue)
             await self._verify(resolve(artifact, settings.home))
             self._enter(Phase.LOADING)
             await self.load()
@@ -97,7 +111,7 @@ class Shell(ABC):
 
     def warm_envelope(self, operation: Operation, body: bytes) -> Envelope:
         """A request of the platform's own, for warm-up."""
-        own = Claim("modelyard", "warm-up", "platform", "local", "interactive", (), ())
+        own = Claim("modelyard", "warm-up", "platform", "local", "interactive", (), ("*",))
         return Envelope(
             claim=sign(own, self._secret),
             version=self.manifest.full_name,
@@ -116,6 +130,14 @@ class Shell(ABC):
         if self._poster.done():
             raise RuntimeError("this replica has stopped posting, so no ingress sends it anything")
 
+    async def scrape(self, token: str) -> Scrape | Failure:
+        """This process's metrics. token: a signed claim with the role scrape."""
+        return await self._metrics.scrape(token)
+
+    def collectors(self) -> tuple[Collector, ...]:
+        """The sources of this replica's metrics."""
+        return (QueueMetrics(lambda: (self._ongoing, 0)),)
+
     def ongoing(self) -> int:
         """Requests that this replica works on."""
         return self._ongoing
@@ -133,6 +155,7 @@ class Shell(ABC):
         self._ongoing += 1
         try:
             self.admit(envelope)
+            traced.enter("engine")
             async with asyncio.timeout(envelope.budget_ms / 1000):
                 return await self.answer(envelope)
         except Exception as error:  # noqa: BLE001  the edge of the process: map, log, never leak
@@ -165,17 +188,25 @@ class Shell(ABC):
             self._claims[envelope.claim] = claim
         return claim
 
+    def require_context(
+        self, envelope: Envelope, tokens: int, param: str, cap_tokens: int = 0
+    ) -> None:
+        """Refuse more of a context than the tenant may use. Raises Forbidden."""
+        require_context(self.claim_of(envelope).max_context_tokens, tokens, param, cap_tokens)
+
     def admit(self, envelope: Envelope) -> None:
-        """Refuse strays, other versions' requests and work that is already too late."""
+        """Refuse strays, other versions' requests, what the claim does not allow and work that is
+        already too late."""
         if not isinstance(envelope, Envelope):
             raise Unauthenticated("the call is no envelope: models are reached through the ingress")
-        self.claim_of(envelope)
+        claim = self.claim_of(envelope)
         if envelope.version != self.manifest.full_name:
             raise InvalidRequest(
                 f"this replica serves {self.manifest.full_name}, not {envelope.version}"
             )
         if envelope.operation not in OPERATIONS_OF[self.KIND]:
             raise InvalidRequest(f"a {self.KIND} cannot answer {envelope.operation!r}")
+        require_entitled(claim, envelope)
         if envelope.budget_ms <= 0:
             raise DeadlineExceeded(
                 "the deadline passed before the model began", reason="expired", retryable=True

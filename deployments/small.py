@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import ray
+from prometheus_client.registry import Collector
 from pydantic import BaseModel, ValidationError
 
 from deployments.shell import Shell
@@ -21,6 +22,7 @@ from modelyard.contract.operations import OPERATIONS_OF
 from modelyard.contract.small import MAX_INPUTS
 from modelyard.contract.small_answers import Head
 from modelyard.contract.validate import validated_json
+from modelyard.telemetry.replica_metrics import QueueMetrics
 
 log = logging.getLogger("modelyard.small")
 
@@ -68,6 +70,13 @@ class Small(Shell):
             body = self.warm_body(["warm " * tokens] * inputs, tokens)
             body = body | {"model": self.manifest.full_name}
             await self.answer(self.warm_envelope(operation, json.dumps(body).encode()))
+
+    def collectors(self) -> tuple[Collector, ...]:
+        return (QueueMetrics(self._inputs),)
+
+    def _inputs(self) -> tuple[int, int]:
+        held = self.batcher.statistics()
+        return held.running, held.waiting
 
     def reconfigure(self, user_config: Any) -> None:
         """Adopt tunables. Wrong ones are refused in the log, and the last good ones stay."""

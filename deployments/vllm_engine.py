@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import contextvars
 import os
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deployments import traced
 from modelyard.artifacts.manifest import Manifest
 from modelyard.config.model_args import EngineArgs
 from modelyard.contract.envelope import Usage
@@ -51,10 +53,17 @@ CPU_BLOCK_SIZE: Final = 32
 class Meter:
     """Counts one request's tokens where they are made: nobody parses an answer for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, require_context: Callable[[int, int], None] | None = None) -> None:
+        """`require_context(prompt_tokens, cap_tokens)` raises for what a tenant may not use."""
+        self._require_context = require_context
         self.output_tokens = 0
         self.finish_reason = "stop"
         self._inputs: dict[str, tuple[int, int]] = {}
+
+    def check(self, prompt: Any, sampling_params: Any) -> None:
+        """What is about to be run: here alone the length of a rendered prompt is known."""
+        if self._require_context is not None:
+            self._require_context(len(prompt["prompt_token_ids"]), sampling_params.max_tokens)
 
     def observe(self, output: Any) -> None:
         """Take a vLLM RequestOutput. Streams carry deltas, unary calls one final output."""
@@ -73,6 +82,17 @@ class Meter:
             finish_reason=self.finish_reason,
             cached_tokens=sum(cached for _, cached in self._inputs.values()),
         )
+
+
+def engine_stages(stats: Any) -> Iterator[tuple[str, int, int]]:
+    """Queue, prefill and decode of a finished request, for its trace. stats: its RequestStateStats,
+    whose times are seconds of the engine's monotonic clock; None when vLLM kept none."""
+    if stats is None or not stats.queued_ts:
+        return
+    zero_ns = time.time_ns() - time.monotonic_ns()
+    marks = (stats.queued_ts, stats.scheduled_ts, stats.first_token_ts, stats.last_token_ts)
+    at_ns = [zero_ns + int(mark * 1e9) for mark in marks]
+    yield from zip(("queue", "prefill", "decode"), at_ns, at_ns[1:], strict=False)
 
 
 meter_of_request: contextvars.ContextVar[Meter | None] = contextvars.ContextVar(
@@ -155,12 +175,25 @@ def metered_class() -> Any:
     from vllm.v1.engine.async_llm import AsyncLLM
 
     class MeteredLLM(AsyncLLM):
-        async def generate(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+        def generate(
+            self, prompt: Any, sampling_params: Any, *args: Any, **kwargs: Any
+        ) -> AsyncGenerator[Any]:
+            """Raises at once, not at the first item: by then vLLM would make an error chunk of it,
+            which has lost what kind of error it was."""
             meter = meter_of_request.get()
-            async with aclosing(super().generate(*args, **kwargs)) as outputs:
+            outputs = super().generate(prompt, sampling_params, *args, **kwargs)
+            if meter is None:
+                return outputs
+            meter.check(prompt, sampling_params)
+            return self._metered(outputs, meter)
+
+        async def _metered(self, outputs: AsyncGenerator[Any], meter: Meter) -> AsyncGenerator[Any]:
+            stats = None
+            async with aclosing(outputs):
                 async for output in outputs:
-                    if meter is not None:
-                        meter.observe(output)
+                    meter.observe(output)
+                    stats = output.metrics
                     yield output
+            traced.add(engine_stages(stats))
 
     return MeteredLLM

@@ -21,6 +21,11 @@ _CONTEXT_TEXTS: Final = ("maximum context length", "exceeds the max_model_len")
 _INPUTS: Final = {Operation.COMPLETIONS: "prompt", Operation.RESPONSES: "input"}
 
 
+def input_of(operation: str) -> str:
+    """The field that holds the prompt."""
+    return _INPUTS.get(Operation(operation), "messages")
+
+
 # What pydantic calls the plain branches of a union.
 _TYPES: Final = frozenset(("str", "int", "float", "bool", "none"))
 # xgrammar's own: `[08:07:54] /project/cpp/regex_converter.cc:83: `.
@@ -150,7 +155,7 @@ def _invalid(message: str, param: str | None, operation: str) -> InvalidRequest:
     too_long = param in _CONTEXT_PARAMETERS or any(text in message for text in _CONTEXT_TEXTS)
     return InvalidRequest(
         _SOURCE_LINE.sub("", message).strip(),
-        param=_INPUTS.get(Operation(operation), "messages") if too_long else param,
+        param=input_of(operation) if too_long else param,
         reason="context_length" if too_long else None,
         wire_code="context_length_exceeded" if too_long else None,
     )

@@ -94,6 +94,7 @@ def _ingress(name: str, prefix: str, tenants: int, replicas: int = 1) -> App:
 def table(tenants: int) -> dict[str, Any]:
     return {
         "schema": "modelyard/table/v1",
+        "region": "eu",
         "routes": {instant.NAME: {"stable": VERSION}},
         "tenants": {
             f"t{n}": {"tier": "paid", "region": "eu", "priority": "interactive", "models": ["*"]}

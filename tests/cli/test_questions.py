@@ -44,6 +44,17 @@ def test_an_answer_is_shown_in_a_line(question: Question) -> None:
     assert json.loads(asked[0].content)["model"] == question.alias
 
 
+def test_a_model_at_zero_replicas_is_no_failure() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        error = {"error": {"modelyard_code": "overloaded", "reason": "not_loaded"}}
+        return httpx.Response(503, json=error, headers={"Retry-After": "9"})
+
+    with client(handler) as http:
+        assert QUESTIONS[1].ask(http) == (
+            "at zero replicas, and woken by this question: ask again in 9 s"
+        )
+
+
 @each_question
 def test_an_error_is_told_with_its_status(question: Question) -> None:
     with (

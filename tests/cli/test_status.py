@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cluster.observe import AppView, ReplicaView
-from modelyard.cli.status import _lines
+from modelyard.cli.status_text import app_lines, board_lines, board_record
+from modelyard.control.ingress_post import IngressPost
+from modelyard.control.published import Override, Published
+from modelyard.control.reading import IngressEntry, Reading
 from modelyard.lifecycle.phases import Phase
 
 READY = ReplicaView("r-1", Phase.READY, 60.4, 12.34, 3, 41, 0.2, None)
@@ -18,47 +21,104 @@ def app(*replicas: ReplicaView, status: str = "RUNNING", message: str = "") -> A
 
 
 def test_no_app_makes_no_line() -> None:
-    assert _lines([]) == []
+    assert app_lines([]) == []
 
 
 def test_a_ready_replica_says_how_long_it_took_to_start() -> None:
-    assert _lines([app(READY)]) == [
+    assert app_lines([app(READY)]) == [
         f"{HEAD} r-1        Ready 60 s, started in 12.3 s, 3 ongoing, pid 41"
     ]
 
 
 def test_a_starting_replica_says_its_phase_only() -> None:
-    assert _lines([app(LOADING)]) == [f"{HEAD} r-2        Loading 7 s, 0 ongoing, pid 42"]
+    assert app_lines([app(LOADING)]) == [f"{HEAD} r-2        Loading 7 s, 0 ongoing, pid 42"]
 
 
 def test_an_app_is_named_once_over_its_replicas() -> None:
-    first, second = _lines([app(READY, LOADING)])
+    first, second = app_lines([app(READY, LOADING)])
     assert first.startswith(f"{HEAD} r-1")
     assert second.startswith(" " * len(HEAD) + " r-2")
 
 
 def test_a_failed_replica_says_why() -> None:
     failed = replace(LOADING, phase=Phase.FAILED, cause="model.safetensors: sha256 differs")
-    assert _lines([app(failed)])[0].endswith("pid 42: model.safetensors: sha256 differs")
+    assert app_lines([app(failed)])[0].endswith("pid 42: model.safetensors: sha256 differs")
 
 
 def test_an_app_without_posts_shows_serves_counts() -> None:
     silent = replace(app(), states={"STARTING": 1, "RUNNING": 2})
-    assert _lines([silent]) == [f"{HEAD} 1 STARTING, 2 RUNNING"]
+    assert app_lines([silent]) == [f"{HEAD} 1 STARTING, 2 RUNNING"]
 
 
 def test_an_app_without_replicas_is_a_line_without_trailing_spaces() -> None:
-    assert _lines([app()]) == [HEAD.rstrip()]
+    assert app_lines([app()]) == [HEAD.rstrip()]
 
 
 def test_the_last_line_of_a_message_is_shown_unless_the_app_runs() -> None:
     message = "Traceback (most recent call last):\n  ...\nArtifactError: no manifest\n"
-    assert _lines([app(status="DEPLOY_FAILED", message=message)])[1:] == [
+    assert app_lines([app(status="DEPLOY_FAILED", message=message)])[1:] == [
         "  ArtifactError: no manifest"
     ]
-    assert len(_lines([app(READY, message=message)])) == 1
+    assert len(app_lines([app(READY, message=message)])) == 1
 
 
 def test_every_app_has_its_lines_in_the_order_given() -> None:
     other = replace(app(LOADING), name="embed@2", status="DEPLOYING")
-    assert [line.split()[0] for line in _lines([app(READY), other])] == ["gen@1.0.0", "embed@2"]
+    assert [line.split()[0] for line in app_lines([app(READY), other])] == ["gen@1.0.0", "embed@2"]
+
+
+INGRESS = IngressPost("i-1", "43a03522c293ff", True, in_flight=(("gen@1", 2), ("emb@1", 1)))
+WORD = Published(
+    3,
+    7,
+    (("r-1", 25.0), ("r-2", 100.0)),
+    frozenset({"beta-1"}),
+    (Override("floor", "gen@1.0.0", 2.0, "ops-1", "a launch", 59.6),),
+    frozenset({"r-2"}),
+)
+
+
+def reading(**changes: object) -> Reading:
+    whole = Reading((), (IngressEntry(INGRESS, 0.1),), (), WORD, 0.4, 100.0)
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def test_an_app_that_scales_says_how_many_and_why() -> None:
+    scaled = replace(app(READY), ready=1, starting=1, desired=2, why="60 wait and run, 24 each")
+    assert app_lines([scaled])[-1] == ("  1 ready, 1 starting, 2 desired: 60 wait and run, 24 each")
+    assert len(app_lines([replace(app(READY), ready=1, desired=1)])) == 1
+
+
+def test_ingresses_show_their_table_and_control_its_word() -> None:
+    assert board_lines(reading()) == [
+        "ingress i-1: table 43a03522c293, 3 in flight, 0.1 s ago",
+        "control: epoch 3, revision 7, 0 s ago",
+        "  rollout r-1: 25 % on the canary",
+        "  rollout r-2: 100 % on the canary, finished",
+        "  override floor gen@1.0.0 2, for 60 s more, by ops-1: a launch",
+        "  revoked keys: beta-1",
+    ]
+
+
+def test_a_refused_table_is_shouted() -> None:
+    bad = replace(INGRESS, table_valid=False, table_error="routes: required\nmore")
+    [first, *_] = board_lines(reading(ingresses=(IngressEntry(bad, 0.1),)))
+    assert first.endswith("its latest table was REFUSED: routes: required")
+    none = replace(bad, table_digest="")
+    assert "NO TABLE" in board_lines(reading(ingresses=(IngressEntry(none, 0.1),)))[0]
+
+
+def test_control_that_is_silent_holds_or_never_spoke_says_so() -> None:
+    assert "NOT ANSWERING" in board_lines(reading(published_age_s=9.0))[1]
+    held = board_lines(reading(published=replace(WORD, held="the store was lost")))
+    assert held[2] == "  rollouts are HELD: the store was lost"
+    nothing = board_lines(reading(published=None, published_age_s=None))
+    assert nothing[1:] == ["control: nothing was ever published"]
+
+
+def test_as_json_the_same() -> None:
+    record = board_record(reading())
+    assert record["control"]["weights"] == {"r-1": 25.0, "r-2": 100.0}
+    assert record["control"]["overrides"][0]["author"] == "ops-1"
+    assert record["ingresses"][0]["in_flight"] == {"gen@1": 2, "emb@1": 1}
+    assert board_record(reading(published=None))["control"] is None

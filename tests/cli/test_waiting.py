@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cluster.local import Running, StartFailed
 from cluster.observe import AppView, ReplicaView
 from cluster.ports import LocalPorts
 from modelyard.cli.up import _require_same
-from modelyard.cli.waiting import _raise_if_failed
+from modelyard.cli.waiting import _all_answer, _at_zero, _raise_if_failed
 from modelyard.config.target import Deployment, read_target
 from modelyard.contract.errors import ConfigError
 from modelyard.lifecycle.phases import Phase
@@ -37,6 +38,28 @@ def test_a_failed_app_ends_the_wait_with_serves_last_line() -> None:
     app = AppView("gen@1", "DEPLOY_FAILED", "Traceback\nValueError: no", {}, ())
     with pytest.raises(StartFailed, match="gen@1 is DEPLOY_FAILED: ValueError: no"):
         _raise_if_failed([app], waited_s=10)
+
+
+def scaled(name: str, desired: int) -> AppView:
+    return AppView(name, "RUNNING", "", {}, (), desired=desired)
+
+
+def test_a_version_at_zero_is_not_waited_for_unless_one_of_its_cells_is_up() -> None:
+    apps = [scaled("gen@1", 0), scaled("emb@1", 0), scaled("emb@1--b", 1)]
+    assert _at_zero(apps) == {"gen@1"}
+
+
+def test_every_alias_but_those_at_zero_must_answer(deployment: Deployment) -> None:
+    asleep = deployment.table.routes["support-embed"].stable
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        model = request.url.params["model"]
+        return httpx.Response(503 if model == "support-embed" else 200)
+
+    transport = httpx.MockTransport(answer)
+    with httpx.Client(base_url="http://ingress", transport=transport) as http:
+        assert not _all_answer(http, deployment)
+        assert _all_answer(http, deployment, frozenset({asleep}))
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,8 @@ MODELS = {
     "minilm-reranker": Kind.RERANKER,
 }
 INGRESS = "applications.0.deployments.0"
-GENERATOR = "applications.1.deployments.0"
-EMBEDDER = "applications.2.deployments.0"
+GENERATOR = "applications.2.deployments.0"
+EMBEDDER = "applications.3.deployments.0"
 
 
 @pytest.fixture(scope="session")
@@ -95,8 +95,53 @@ SCALING = """    autoscaling_config:
 SECOND_INGRESS = """- {name: second, route_prefix: /, import_path: deployments.ingress:app}
 - name: all-minilm-l6-v2@1.0.0
 """
+ASSISTANT = f"{INGRESS}.user_config.routes.support-assistant"
+STABLE = "          stable: smollm2-135m-instruct@1.0.0\n"
 
 WRONG = {
+    "control under another name": Wrong(
+        "- name: control\n",
+        "- name: kontrol\n",
+        "applications.1.name",
+        "the ingresses look for control there: write `name: control`",
+        value="kontrol",
+        mark="- name: kontrol",
+    ),
+    "two replicas of control": Wrong(
+        "num_replicas: 1  # exactly one",
+        "num_replicas: 3",
+        "applications.1.deployments.0.num_replicas",
+        "control is single: write 1",
+        value=3,
+    ),
+    "control that starts before its forerunner has stopped": Wrong(
+        "num_replicas: 1  # exactly one",
+        "max_surge_percent: 50",
+        "applications.1.deployments.0.max_surge_percent",
+        "control must stop before its successor starts: remove it",
+        value=50,
+    ),
+    "control without the table": Wrong(
+        "    user_config: *table\n",
+        "",
+        "applications.1.deployments.0.user_config",
+        "must be the ingress's table: write `&table` there and `*table` here",
+        mark="- name: Control",
+    ),
+    "control's state where it is lost": Wrong(
+        "args: {state_path: ~/.modelyard/control.sqlite}",
+        "args: {state_path: /tmp/control.sqlite}",
+        "applications.1.args.state_path",
+        "what is under /tmp is lost when the machine restarts",
+        value="/tmp/control.sqlite",
+    ),
+    "a state that is no path": Wrong(
+        "args: {state_path: ~/.modelyard/control.sqlite}",
+        "args: {state_path: control.sqlite}",
+        "applications.1.args.state_path",
+        "String should match pattern",
+        value="control.sqlite",
+    ),
     "an unknown Serve key": Wrong(
         "max_ongoing_requests: 40",
         "max_ongoing_request: 40",
@@ -112,7 +157,7 @@ WRONG = {
         mark="grpc_options",
     ),
     "a key of the wrong type": Wrong(
-        "num_replicas: 1\n    max_ongoing_requests: 1000",
+        "num_replicas: 2\n    max_ongoing_requests: 1000",
         "num_replicas: many\n    max_ongoing_requests: 1000",
         f"{INGRESS}.num_replicas",
         "Input should be a valid integer",
@@ -135,8 +180,8 @@ WRONG = {
         value=100,
     ),
     "no table": Wrong(
-        "    user_config:\n      schema: modelyard/table/v1\n",
-        "    x-table:\n      schema: modelyard/table/v1\n",
+        "    user_config: &table\n      schema: modelyard/table/v1\n",
+        "    x-table: &table\n      schema: modelyard/table/v1\n",
         f"{INGRESS}.user_config",
         "required and missing: the ingress takes the table here",
         mark="- name: Ingress",
@@ -148,10 +193,42 @@ WRONG = {
         "no app of this file has that name: did you mean all-minilm-l6-v2@1.0.0?",
         value="all-minilm-l6-v2@1.0.1",
     ),
+    "a canary that leads nowhere": Wrong(
+        STABLE,
+        STABLE + "          canary: smollm2-135m-instruct@1.1.0\n",
+        f"{ASSISTANT}.canary",
+        "no app of this file has that name: did you mean smollm2-135m-instruct@1.0.0?",
+        mark="          canary: smollm2-135m-instruct@1.1.0",
+        value="smollm2-135m-instruct@1.1.0",
+    ),
+    "a canary of another kind": Wrong(
+        STABLE,
+        STABLE + "          canary: support-intent@1.0.0\n",
+        f"{ASSISTANT}.canary",
+        "its kind is classifier, that of smollm2-135m-instruct@1.0.0 is generator",
+        mark="          canary: support-intent@1.0.0",
+        value="support-intent@1.0.0",
+    ),
+    "a failover of another kind": Wrong(
+        STABLE,
+        STABLE + "          constraints: [{failover: all-minilm-l6-v2@1.0.0}]\n",
+        f"{ASSISTANT}.constraints.0.failover",
+        "its kind is embedder",
+        mark="constraints: [",
+        value="all-minilm-l6-v2@1.0.0",
+    ),
+    "a dedicated cell without an app": Wrong(
+        STABLE,
+        STABLE + "          constraints: [{tenants: [demo], cell: b}]\n",
+        f"{ASSISTANT}.constraints.0.cell",
+        "no app of this file is named smollm2-135m-instruct@1.0.0--b: add it, or drop the cell",
+        mark="constraints: [",
+        value="b",
+    ),
     "a model that no alias uses": Wrong(
         "support-intent: {stable: support-intent@1.0.0}",
         "support-intent: {stable: all-minilm-l6-v2@1.0.0}",
-        "applications.3.name",
+        "applications.4.name",
         "no alias leads to this app",
         mark="- name: support-intent@1.0.0",
         value="support-intent@1.0.0",
@@ -167,14 +244,14 @@ WRONG = {
     "an import path that is not ours": Wrong(
         "import_path: deployments.embedder:app",
         "import_path: deployments.embeder:app",
-        "applications.2.import_path",
+        "applications.3.import_path",
         "not an app that modelyard ships: did you mean deployments.embedder:app?",
         value="deployments.embeder:app",
     ),
     "two ingresses": Wrong(
         "- name: all-minilm-l6-v2@1.0.0\n",
         SECOND_INGRESS,
-        "applications.2",
+        "applications.3",
         "a second ingress app: keep one",
         mark="name: second",
     ),
@@ -189,35 +266,35 @@ WRONG = {
     "a model with a route": Wrong(
         'route_prefix: null  # leaving it out means "/"',
         "route_prefix: /smollm2",
-        "applications.1.route_prefix",
+        "applications.2.route_prefix",
         "only the ingress has a route: write `route_prefix: null`",
         value="/smollm2",
     ),
     "a model whose route_prefix is left out": Wrong(
         '  route_prefix: null  # leaving it out means "/"\n',
         "",
-        "applications.1.route_prefix",
+        "applications.2.route_prefix",
         "missing, and Serve's default is /: write `route_prefix: null`",
         mark="- name: smollm2-135m-instruct@1.0.0",
     ),
     "an app that is not named after its artifact": Wrong(
         "- name: smollm2-135m-instruct@1.0.0",
         "- name: smollm2-135m-instruct@1.1.0",
-        "applications.1.name",
+        "applications.2.name",
         "must be the artifact's name@version: write smollm2-135m-instruct@1.0.0",
         value="smollm2-135m-instruct@1.1.0",
     ),
     "an artifact without a version": Wrong(
         "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
         "artifact: file://smollm2-135m-instruct",
-        "applications.1.args.artifact",
+        "applications.2.args.artifact",
         "must end in /<name>/<version>: give the folder of one version",
         value="file://smollm2-135m-instruct",
     ),
     "two apps of one name": Wrong(
         "- name: support-intent@1.0.0",
         "- name: all-minilm-l6-v2@1.0.0 # twice",
-        "applications.3.name",
+        "applications.4.name",
         "another app has this name: rename or remove one of them",
         value="all-minilm-l6-v2@1.0.0",
     ),
@@ -231,21 +308,21 @@ WRONG = {
     "no deployments": Wrong(
         "  deployments:\n  - name: Reranker\n",
         "  logging_config:\n",
-        "applications.4.deployments",
+        "applications.5.deployments",
         "required and missing: add the options of Reranker",
         mark="- name: minilm-reranker@1.0.0",
     ),
     "args that a small model does not take": Wrong(
         "artifact: file://~/.modelyard/models/all-minilm-l6-v2/1.0.0}",
         "artifact: file://~/.modelyard/models/all-minilm-l6-v2/1.0.0, engine: {}}",
-        "applications.2.args.engine",
+        "applications.3.args.engine",
         "unknown key: remove it, or use one of artifact",
         mark="engine: {}}",
     ),
     "an engine argument that changes answers": Wrong(
         "engine: {max_num_seqs: 32,",
         "engine: {max_num_seqs: 32, dtype: float16,",
-        "applications.1.args.engine.dtype",
+        "applications.2.args.engine.dtype",
         "changes answers: make it a new version of the artifact",
         mark="dtype: float16",
         value="float16",
@@ -275,7 +352,7 @@ WRONG = {
     "two GPUs' work without a GPU": Wrong(
         "engine: {max_num_seqs: 32,",
         "engine: {max_num_seqs: 32, tensor_parallel_size: 2,",
-        "applications.1.args.engine.tensor_parallel_size",
+        "applications.2.args.engine.tensor_parallel_size",
         "needs 2 GPUs, and the deployment asks for fewer: set `ray_actor_options: {num_gpus: 2}`",
         mark="tensor_parallel_size",
         value=2,
@@ -294,15 +371,49 @@ WRONG = {
         "the shells set it in code, and a change restarts the app: remove it",
         mark="request_router_config",
     ),
-    "scaling to zero": Wrong(
+    "zero replicas without a delay of their own": Wrong(
         "min_replicas: 1",
         "min_replicas: 0",
-        f"{GENERATOR}.autoscaling_config.min_replicas",
-        "scaling from zero comes with a later release: set at least 1",
+        f"{GENERATOR}.autoscaling_config.downscale_to_zero_delay_s",
+        "missing, and min_replicas is 0: set how many idle seconds end the last replica (Serve "
+        "would take downscale_delay_s, 600)",
+        mark="autoscaling_config:",
+    ),
+    "no ingress at all": Wrong(
+        "    num_replicas: 2\n    max_ongoing_requests: 1000\n",
+        "    max_ongoing_requests: 1000\n"
+        + SCALING.replace("min_replicas: 1", "min_replicas: 0 #"),
+        f"{INGRESS}.autoscaling_config.min_replicas",
+        "only a model can be brought back from zero: set at least 1",
+        mark="min_replicas: 0 #",
         value=0,
     ),
+    "metrics as slow as Serve's default": Wrong(
+        "      metrics_interval_s: 1\n",
+        "",
+        f"{GENERATOR}.autoscaling_config.metrics_interval_s",
+        "missing, and Serve's default is 10: set 1, or the policy decides on old load",
+        mark="autoscaling_config:",
+    ),
+    "an up-scale delay of minutes": Wrong(
+        "max_replicas: 1  #",
+        "max_replicas: 2\n      look_back_period_s: 5\n      upscale_delay_s: 60  #",
+        f"{GENERATOR}.autoscaling_config.upscale_delay_s",
+        "60 s pass before a burst adds a replica: set at most 5",
+        mark="upscale_delay_s: 60",
+        value=60.0,
+        severity=Severity.WARNING,
+    ),
+    "a factor": Wrong(
+        "metrics_interval_s: 1\n",
+        "metrics_interval_s: 1\n      downscaling_factor: 0.5\n",
+        f"{GENERATOR}.autoscaling_config.downscaling_factor",
+        "modelyard's policy counts replicas, and a factor would undo what it holds: remove it",
+        mark="downscaling_factor",
+        value=0.5,
+    ),
     "no replicas": Wrong(
-        "num_replicas: 1\n    max_ongoing_requests: 1000",
+        "num_replicas: 2\n    max_ongoing_requests: 1000",
         "num_replicas: 0\n    max_ongoing_requests: 1000",
         f"{INGRESS}.num_replicas",
         "Input should be greater than 0",
@@ -442,7 +553,7 @@ WRONG = {
         "  import_path: deployments.generator:app\n",
         "  import_path: deployments.generator:app\n"
         "  runtime_env: {env_vars: {TORCHDYNAMO_DISABLE: '0'}}\n",
-        "applications.1.runtime_env.env_vars.TORCHDYNAMO_DISABLE",
+        "applications.2.runtime_env.env_vars.TORCHDYNAMO_DISABLE",
         "the shells set this variable themselves: remove it",
         mark="TORCHDYNAMO_DISABLE",
     ),
@@ -485,21 +596,21 @@ WRONG = {
     "a model that is not there": Wrong(
         "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
         "artifact: file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
-        "applications.1.args.artifact",
+        "applications.2.args.artifact",
         "No such file or directory; run `modelyard models prepare`",
         value="file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
     ),
     "an address that cannot be resolved": Wrong(
         "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
         "artifact: ftp://somewhere/smollm2-135m-instruct/1.0.0",
-        "applications.1.args.artifact",
+        "applications.2.args.artifact",
         "only file:// addresses are supported",
         value="ftp://somewhere/smollm2-135m-instruct/1.0.0",
     ),
     "a model of another kind": Wrong(
         "import_path: deployments.classifier:app",
         "import_path: deployments.reranker:app # a classifier",
-        "applications.3.import_path",
+        "applications.4.import_path",
         "the artifact is a classifier: write deployments.classifier:app",
         value="deployments.reranker:app",
     ),
@@ -633,7 +744,7 @@ def test_a_manifest_of_another_version_in_the_folder_is_named(tmp_path: Path, mo
             manifest.replace('"name":"support-intent"', '"name":"support-mood"')
         )
     (fault,) = check(TEXT, tmp_path)
-    assert fault.path == "applications.3.args.artifact"
+    assert fault.path == "applications.4.args.artifact"
     assert "the manifest in this folder is of support-mood@1.0.0" in fault.message
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from deployments.door import Door, deployment_of
 from deployments.shell import Shell
 from modelyard.contract.envelope import Envelope, Failure, Item, Usage
 from modelyard.contract.operations import DEPLOYMENT_OF, Kind
+from modelyard.telemetry.exposition import Scrape
+from modelyard.telemetry.process_metrics import ProcessMetrics
 from modelyard.tenancy.claim import Claim, sign
 
 SECRET = b"a signing key for tests only: 32+"
@@ -75,7 +78,7 @@ def envelope(**changes: Any) -> Envelope:
         (reranker, Kind.RERANKER),
     ],
 )
-def test_a_handle_can_name_four_methods_and_no_call_dunder(module: Any, kind: Kind) -> None:
+def test_a_handle_can_name_five_methods_and_no_call_dunder(module: Any, kind: Kind) -> None:
     made = module.deployment
     assert made.name == DEPLOYMENT_OF[kind]
     door: Any = made.func_or_class
@@ -84,7 +87,7 @@ def test_a_handle_can_name_four_methods_and_no_call_dunder(module: Any, kind: Ki
         for name, value in inspect.getmembers(door)
         if callable(value) and not (name.startswith("__") and name.endswith("__"))
     }
-    assert named == {"call", "stream", "check_health", "reconfigure", "SHELL"}
+    assert named == {"call", "stream", "scrape", "check_health", "reconfigure", "SHELL"}
     assert door.SHELL.KIND is kind
     assert "__call__" not in vars(door)
     assert 0 < made.max_ongoing_requests < 1000
@@ -103,6 +106,9 @@ async def test_a_claimed_call_is_answered_on_both_doors(door: Door) -> None:
         (envelope(version="emb@2"), "invalid_request"),
         (envelope(operation="chat"), "invalid_request"),
         (envelope(operation="nonsense"), "invalid_request"),
+        (envelope(arm="canary"), "forbidden"),
+        (envelope(claim=sign(replace(CALLER, models=("b",)), SECRET)), "forbidden"),
+        (envelope(claim=sign(replace(CALLER, models=()), SECRET), model_alias="*"), "forbidden"),
         (envelope(budget_ms=0), "deadline_exceeded"),
         (envelope(budget_ms=-5), "deadline_exceeded"),
         (None, "unauthenticated"),
@@ -115,6 +121,16 @@ async def test_a_stray_is_refused_on_both_doors_and_leaves_no_count(
     answers = [await door.call(stray), *[item async for item in door.stream(stray)]]
     assert [answer.code for answer in answers if isinstance(answer, Failure)] == [code, code]
     assert door._shell._ongoing == 0
+
+
+async def test_metrics_want_a_claim_with_the_role(door: Door) -> None:
+    door._shell._metrics = ProcessMetrics("emb@1", "r1", SECRET, *door._shell.collectors())
+    refused = await door.scrape(sign(CALLER, SECRET))
+    assert isinstance(refused, Failure)
+    assert refused.code == "forbidden"
+    scrape = await door.scrape(sign(replace(CALLER, roles=("scrape",)), SECRET))
+    assert isinstance(scrape, Scrape)
+    assert "modelyard_sequences_active 0.0" in scrape.text
 
 
 def test_the_class_of_a_deployment_is_named_after_its_kind() -> None:

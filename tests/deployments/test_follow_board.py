@@ -3,45 +3,94 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from cluster.board import Board
-from deployments.follow_board import BoardStep, board_steps
+from deployments.follow_board import BoardStep, FollowBoard
+from modelyard.control.ingress_post import IngressPost
+from modelyard.control.published import Published
+from modelyard.control.reading import Reading
+from modelyard.ingress.pipeline import Pipeline
 from modelyard.testing.in_memory import InMemoryIngress
 
 
-class EarlierBoard:
-    """A detached actor that an earlier release left: it can be read and shares nothing."""
+class Method:
+    """An actor's method as Ray offers it, over a function."""
 
-    class read:
-        @staticmethod
-        async def remote() -> list[Any]:
-            return []
+    def __init__(self, do: Callable[..., Any]) -> None:
+        self._do = do
+
+    async def remote(self, *arguments: Any) -> Any:
+        return self._do(*arguments)
+
+
+class EarlierBoard:
+    """A detached actor that an earlier release left: it can be read, and knows nothing more."""
+
+    read = Method(lambda: [])
+
+
+class ThisBoard(EarlierBoard):
+    """Keeps what it was told."""
+
+    def __init__(self, published: Published) -> None:
+        self.told: list[IngressPost] = []
+        self._published = published
+        self.exchange = Method(self._exchange)
+        self.share_deaths = Method(lambda deaths: deaths)
+
+    def _exchange(self, post: IngressPost) -> Reading:
+        self.told.append(post)
+        return Reading((), (), (), self._published, 0.0, 60.0)
+
+
+def following(pipeline: Pipeline, actor: EarlierBoard) -> FollowBoard:
+    board = Board()
+    board._actor = actor
+    return FollowBoard(pipeline, board)
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-async def test_a_board_that_cannot_share_is_read_and_named_once(
+async def test_an_exchange_tells_the_table_and_takes_controls_word() -> None:
+    pipeline = InMemoryIngress().pipeline
+    board = ThisBoard(Published(1, 1, revoked=frozenset({"alpha-1"})))
+    await following(pipeline, board).step(0)
+    [post] = board.told
+    assert pipeline.table is not None
+    assert (post.ingress, post.table_digest) == (pipeline.ingress, pipeline.table.digest())
+    assert post.table_valid
+    assert pipeline.in_force.revoked == {"alpha-1"}
+
+
+async def test_a_refused_table_is_told() -> None:
+    pipeline = InMemoryIngress().pipeline
+    pipeline.refuse_table("routes: nonsense")
+    board = ThisBoard(Published(1, 1))
+    await following(pipeline, board).step(0)
+    assert (board.told[0].table_valid, board.told[0].table_error) == (False, "routes: nonsense")
+
+
+async def test_a_board_of_an_earlier_release_is_read_and_named_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = InMemoryIngress().pipeline
     readings: list[Any] = []
     monkeypatch.setattr(pipeline.fleet, "update", readings.append)
-    board = Board()
-    board._actor = EarlierBoard()
-    steps = board_steps(pipeline, board)
+    follow = following(pipeline, EarlierBoard())
     with caplog.at_level(logging.WARNING, "modelyard.ingress"):
-        for _ in range(3):
-            for step in steps:
-                await step.run()
-    assert readings == [[], [], []]
-    [line] = messages(caplog)
-    assert line.startswith("sharing deaths through the board fails")
-    assert "AttributeError" in line
+        for turn in range(4):
+            await follow.step(turn)
+    assert readings == [[], [], [], []]
+    exchange, share = messages(caplog)
+    assert exchange.startswith("the exchange with the board fails")
+    assert share.startswith("sharing deaths through the board fails")
+    assert "AttributeError" in share
 
 
 async def test_a_failure_is_logged_when_it_begins_and_when_it_ends(

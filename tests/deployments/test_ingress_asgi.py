@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deployments.ingress import one_request_id
+from deployments.one_request_id import one_request_id
 from modelyard.contract.headers import REQUEST_ID
 from modelyard.testing.asgi_client import start
 

@@ -88,6 +88,8 @@ def ingress_replica(tmp_path: Path) -> Iterator[Any]:
     replica = object.__new__(made)
     log = RequestLog(tmp_path, "r")
     replica._log, replica._pipeline = log, InMemoryIngress().pipeline
+    replica._scraper = replica._control = replica._tracing = None
+    replica._background = [object()]  # it follows board and control already
     yield replica
     log.close()
 

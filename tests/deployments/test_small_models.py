@@ -29,6 +29,7 @@ from modelyard.config.tunables import BatchTunables
 from modelyard.contract.envelope import Envelope, Item
 from modelyard.contract.errors import ArtifactError, Failure
 from modelyard.contract.operations import Operation
+from modelyard.tenancy.claim import Claim, sign
 
 AnyShell = TypeVar("AnyShell", bound=Small)
 LONG = "order " * 400
@@ -309,3 +310,36 @@ def test_the_builder_does_not_load_torch() -> None:
         "sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "body", "param"),
+    [
+        ("embedder", Operation.EMBED, {"input": ["ok", "one two three four"]}, "input"),
+        ("classifier", Operation.CLASSIFY, {"input": "one two three four five"}, "input"),
+        (
+            "reranker",
+            Operation.RERANK,
+            {"query": "a", "documents": ["b", "one two three four"]},
+            "documents",
+        ),
+        (
+            "reranker",
+            Operation.SCORE,
+            {"text_1": "a", "text_2": "one two three four"},
+            "text_2",
+        ),
+    ],
+)
+async def test_an_input_longer_than_the_tenant_may_send_is_forbidden(
+    kind: str, operation: Operation, body: dict[str, Any], param: str, request: Any
+) -> None:
+    shell: Small = request.getfixturevalue(f"open_{kind}")
+    shell.batcher = Batcher(shell.compute, BatchTunables())
+    tenant = Claim("a", "a-1", "", "", "batch", ("invoke",), ("*",), max_context_tokens=5)
+    asked = replace(envelope(shell, operation, **body), claim=sign(tenant, shell._secret))
+    failure = await shell.call(asked)
+    assert isinstance(failure, Failure)
+    assert (failure.code, failure.reason, failure.param) == ("forbidden", "entitlement", param)
+    roomy = replace(asked, claim=sign(replace(tenant, max_context_tokens=64), shell._secret))
+    assert isinstance(await shell.call(roomy), Item)

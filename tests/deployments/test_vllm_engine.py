@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +17,9 @@ from deployments.vllm_engine import CPU_EXECUTOR, STRUCTURED_OUTPUTS, Meter, eng
 from modelyard.artifacts.manifest import Limits, Manifest
 from modelyard.config.model_args import EngineArgs
 from modelyard.contract.envelope import Usage
+from modelyard.contract.errors import Forbidden
 from modelyard.contract.operations import Kind
+from modelyard.tenancy.entitlements import require_context
 
 FOLDER = Path("/models/gen/1.0.0")
 OF_A_CPU = {"enforce_eager", "distributed_executor_backend", "block_size", "kv_cache_memory_bytes"}
@@ -75,6 +80,35 @@ def metered(*outputs: Any) -> Usage:
         meter.observe(one)
     assert meter.output_tokens == meter.usage().output_tokens
     return meter.usage()
+
+
+async def test_a_prompt_that_a_tenant_may_not_run_never_reaches_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    class AsyncLLM:
+        async def generate(self, prompt: Any, params: Any, request_id: str) -> AsyncGenerator[Any]:
+            asked.append(request_id)
+            made = output(completion(3), prompt=len(prompt["prompt_token_ids"]))
+            made.metrics = None
+            yield made
+
+    # In place of vLLM's, whose import takes many seconds.
+    fake = SimpleNamespace(AsyncLLM=AsyncLLM)
+    monkeypatch.setitem(sys.modules, "vllm.v1.engine.async_llm", fake)
+    engine = vllm_engine.metered_class()()
+    prompt = {"prompt_token_ids": [1] * 5}
+    limited = partial(require_context, 8, param="messages")
+    meter = Meter(lambda tokens, cap: limited(tokens, cap_tokens=cap))
+    vllm_engine.meter_of_request.set(meter)
+    # Raised by the call itself: a stream has not begun, and its error keeps its kind.
+    with pytest.raises(Forbidden, match="5 tokens and an output cap of 4"):
+        engine.generate(prompt, SimpleNamespace(max_tokens=4), "r-1")
+    items = [one async for one in engine.generate(prompt, SimpleNamespace(max_tokens=3), "r-2")]
+    assert (asked, len(items)) == (["r-2"], 1)
+    assert meter.usage().input_tokens == 5
+    assert meter.usage().output_tokens == 3
 
 
 def test_a_meter_that_saw_nothing_counts_nothing() -> None:

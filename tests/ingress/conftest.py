@@ -86,7 +86,8 @@ def prepare() -> Callable[..., Prepared]:
         route = next(path for path, one in ROUTES if one is operation)
         ask = Ask(operation, route, f"Bearer {key}", headers or {}, "r-1", pipeline.now())
         record = pipeline.books.open_record(ask)
-        caller = pipeline.authenticate(ask, record)
+        caller = pipeline.require_key(ask.authorization, "invoke")
+        record.called_by(caller.claim)
         return pipeline.prepare(ask, caller, _body_for(operation, **changes), record)
 
     return make

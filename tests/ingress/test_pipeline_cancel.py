@@ -5,7 +5,7 @@ from contextlib import aclosing
 import pytest
 
 from modelyard.contract.envelope import Item
-from modelyard.ingress.books import CLIENT_GONE
+from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.prepared import Prepared
 from modelyard.testing.in_memory import InMemoryIngress
 from modelyard.testing.scripted_transport import End, Sleep, Step

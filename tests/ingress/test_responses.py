@@ -182,7 +182,7 @@ def long_first_token() -> dict[str, Any]:
                 },
             }
         },
-        "tenants": {"alpha": {"models": ["*"]}},
+        "tenants": {"alpha": {"region": "eu", "models": ["*"]}},
     }
 
 

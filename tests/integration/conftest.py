@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import httpx
 import openai
 import psutil
 import pytest
+import yaml
 
 from cluster.board import Board
 from cluster.local import LocalCluster, run_of
@@ -24,9 +25,14 @@ from cluster.observe import ReplicaView, connected, read_apps
 from modelyard.config.demo import DEMO_KEY
 from modelyard.config.settings import Settings
 from modelyard.lifecycle.phases import Phase
+from modelyard.tenancy.keys import hash_key
 
 CONFIG = Path(__file__).parents[2] / "configs" / "local.serve.yaml"
 MODELYARD = Path(sys.executable).parent / "modelyard"
+# Of tenants that only the tests' configuration has.
+TEST_KEYS = {
+    name: f"my_{name}-1_for-tests-of-modelyard" for name in ("metered", "shadowed", "abroad")
+}
 INGRESS_TITLE = "ServeReplica:ingress:Ingress"
 
 
@@ -111,14 +117,20 @@ def wait_for() -> WaitFor:
 
 @pytest.fixture(scope="session")
 def platform(starter_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """HAProxy mode: the configuration of the README but for the port."""
+    """HAProxy mode: the configuration of the README but for the port and the quotas."""
     home = tmp_path_factory.mktemp("platform")
-    with started(home, starter_models, 200) as made:
+    with started(home, starter_models, 200, config_text=tests_config()) as made:
         running = LocalCluster(Settings(home, home / "secret")).running()
         assert running is not None
         # Joined once: a driver's start takes seconds of these two cores.
         with connected(running):
             yield made
+
+
+@pytest.fixture(scope="session")
+def test_keys() -> dict[str, str]:
+    """Keys of the tenants that only the tests' configuration has, by tenant."""
+    return TEST_KEYS
 
 
 @pytest.fixture(scope="session")
@@ -137,13 +149,52 @@ def plain_platform(
         yield made
 
 
+@pytest.fixture(scope="session")
+def start_platform(
+    starter_models: Path,
+) -> Callable[[Path, int, str], AbstractContextManager[Platform]]:
+    """For a test that needs a platform of its own: its home, its port offset and its config."""
+
+    def start(home: Path, offset: int, config_text: str) -> AbstractContextManager[Platform]:
+        return started(home, starter_models, offset, config_text=config_text)
+
+    return start
+
+
+def tests_config() -> str:
+    """The shipped configuration, in which `demo` has no quota but two tenants of the tests have:
+    most tests ask for more at once than the demonstration's quota allows."""
+    record = yaml.safe_load(CONFIG.read_text())
+    table = record["applications"][0]["deployments"][0]["user_config"]
+    tenant = {"tier": "free", "region": "eu", "models": ["*"]}
+    for name in ("metered", "shadowed", "abroad"):
+        table["tenants"][name] = dict(tenant)
+        key = {"id": f"{name}-1", "tenant": name, "sha256": hash_key(TEST_KEYS[name])}
+        table["keys"].append(key)
+    table["tenants"]["abroad"]["region"] = "us"
+    limits = {
+        "input_tokens_per_min": 60_000,
+        "input_burst_tokens": 2000,
+        "output_tokens_per_min": 600,
+        "output_burst_tokens": 300,
+        "requests_per_min": 6000,
+        "max_active_sequences": 4,
+    }
+    table["quotas"] = {"metered": limits, "shadowed": limits | {"mode": "shadow"}}
+    return str(yaml.safe_dump(record, sort_keys=False))
+
+
 @contextmanager
-def started(home: Path, models: Path, offset: int, *options: str) -> Iterator[Platform]:
-    """A platform while the body runs."""
+def started(
+    home: Path, models: Path, offset: int, *options: str, config_text: str = ""
+) -> Iterator[Platform]:
+    """A platform while the body runs: the shipped configuration, or that of `config_text`."""
     (home / "models").symlink_to(models)
     port = 8000 + offset
     config = home / "test.serve.yaml"
-    config.write_text(CONFIG.read_text().replace("port: 8000", f"port: {port}"))
+    text = config_text or CONFIG.read_text()
+    config.write_text(text.replace("port: 8000", f"port: {port}"))
+    assert f"port: {port}" in config.read_text()
     made = Platform(f"http://127.0.0.1:{port}", home, config, offset)
     try:  # also what a Ctrl-C leaves half-way
         done = made.run("up", "--config", str(config), "--port-offset", str(offset), *options)

@@ -1,5 +1,6 @@
 import contextlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,11 @@ from hypothesis import strategies as st
 from modelyard.config.table import Table, parse_table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded, RequestError
 from modelyard.contract.operations import Kind, Operation
+from modelyard.lifecycle.phases import Phase
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell, Pool
-from modelyard.routing.resolve import Target, resolve, visible_aliases
+from modelyard.routing.resolve import NotLoaded, Target, resolve, visible_aliases
+from modelyard.routing.steering import Steering
 from modelyard.tenancy.authenticator import Authenticator, Caller
 from modelyard.testing.in_memory import (
     ALPHA_KEY,
@@ -179,3 +182,189 @@ def test_any_name_is_resolved_or_refused_with_a_request_error(
 def test_a_caller_sees_its_own_aliases_in_the_tables_order() -> None:
     assert visible_aliases(ALPHA, TABLE) == ("chat", "team/embed", "intent", "rerank")
     assert visible_aliases(BETA, TABLE) == ("team/embed",)
+
+
+SPLIT = {"stable": "gen@1.0.0", "canary": "gen@2.0.0", "rollout": {"id": "r-1"}}
+HALF = Steering({"r-1": 50.0})
+ALL = Steering({"r-1": 100.0})
+
+
+def table_of(**chat: Any) -> Table:
+    routes = table_record()["routes"] | {"chat": SPLIT | chat}
+    return parse_table(table_record(routes=routes))
+
+
+def fleet_of(*apps: str) -> Fleet:
+    fleet = Fleet()
+    fleet.update([post(app, phase=Phase.FAILED) for app in ("gen@1.0.0", "gen@2.0.0", "gen@3.0.0")])
+    fleet.update([post(app) for app in apps])
+    return fleet
+
+
+BOTH = fleet_of("gen@1.0.0", "gen@2.0.0")
+
+
+def steered(
+    steering: Steering = ALL,
+    table: Table | None = None,
+    fleet: Fleet = BOTH,
+    caller: Caller = ALPHA,
+    **options: Any,
+) -> Target:
+    return resolve("chat", Operation.CHAT, caller, table or table_of(), fleet, steering, **options)
+
+
+def test_a_conversation_keeps_its_arm_and_both_arms_name_the_rollout() -> None:
+    found = {key: steered(HALF, key=key) for key in map(str, range(60))}
+    assert {(one.arm, one.version, one.rollout) for one in found.values()} == {
+        ("stable", "gen@1.0.0", "r-1"),
+        ("canary", "gen@2.0.0", "r-1"),
+    }
+    assert all(steered(HALF, key=key, nonce="other") == one for key, one in found.items())
+
+
+def test_without_a_word_of_control_all_is_stable() -> None:
+    target = steered(Steering())
+    assert (target.arm, target.version, target.rollout) == ("stable", "gen@1.0.0", "")
+
+
+def test_a_tenant_without_the_arm_stays_on_stable() -> None:
+    caller = replace(ALPHA, claim=replace(ALPHA.claim, arms=("stable",)))
+    assert steered(caller=caller).version == "gen@1.0.0"
+
+
+def test_a_canary_without_a_replica_is_answered_by_stable_and_wished_for() -> None:
+    target = steered(fleet=fleet_of("gen@1.0.0"))
+    assert (target.arm, target.version, target.missing) == ("stable", "gen@1.0.0", "gen@2.0.0")
+    assert target.rollout == ""  # the draw was not followed: it is evidence of nothing
+
+
+@pytest.mark.parametrize("region", ["us", "local"])
+@pytest.mark.parametrize("alias", ["chat", "gen@1.0.0", "gone"])
+def test_data_of_another_region_is_refused_whatever_is_asked(region: str, alias: str) -> None:
+    for caller in (ALPHA, EVALUATOR):
+        stranger = replace(caller, claim=replace(caller.claim, region=region))
+        with pytest.raises(Forbidden) as caught:
+            resolve(alias, Operation.CHAT, stranger, table_of(), BOTH, ALL)
+        assert caught.value.reason == "residency"
+
+
+def test_a_tenant_that_names_no_region_may_be_answered_anywhere() -> None:
+    anywhere = replace(ALPHA, claim=replace(ALPHA.claim, region=""))
+    assert steered(caller=anywhere).version == "gen@2.0.0"
+
+
+FAILOVER = table_of(constraints=[{"failover": "gen@3.0.0"}])
+
+
+def test_failover_answers_when_no_arm_has_a_replica() -> None:
+    target = steered(table=FAILOVER, fleet=fleet_of("gen@3.0.0"))
+    assert (target.version, target.arm, target.rollout) == ("gen@3.0.0", "stable", "")
+    assert target.missing == "gen@2.0.0"
+    assert steered(table=FAILOVER, fleet=fleet_of("gen@3.0.0", "gen@1.0.0")).version == "gen@1.0.0"
+
+
+def test_the_first_constraint_that_names_a_tenant_is_its_own() -> None:
+    table = table_of(constraints=[{"tenants": ["alpha"]}, {"failover": "gen@3.0.0"}])
+    fleet = fleet_of("gen@3.0.0")
+    with pytest.raises(NotLoaded) as caught:
+        steered(table=table, fleet=fleet)
+    assert caught.value.version == "gen@1.0.0"
+    beta = replace(BETA, claim=replace(BETA.claim, models=("*",)))
+    assert steered(table=table, fleet=fleet, caller=beta).version == "gen@3.0.0"
+
+
+def test_failover_never_crosses_kinds_and_is_not_for_embedders() -> None:
+    fleet = Fleet()
+    fleet.update([post("cls@1.0.0", Kind.CLASSIFIER), post("emb@2.0.0", Kind.EMBEDDER)])
+    routes = table_record()["routes"] | {
+        "chat": {"stable": "gen@1.0.0", "constraints": [{"failover": "cls@1.0.0"}]},
+        "team/embed": {"stable": "emb@1.0.0", "constraints": [{"failover": "emb@2.0.0"}]},
+    }
+    table = parse_table(table_record(routes=routes))
+    for alias, operation in (("chat", Operation.CHAT), ("team/embed", Operation.EMBED)):
+        with pytest.raises(NotLoaded):
+            resolve(alias, operation, ALPHA, table, fleet)
+
+
+def test_an_embedder_is_never_split() -> None:
+    fleet = Fleet()
+    fleet.update([post("emb@1.0.0", Kind.EMBEDDER), post("emb@2.0.0", Kind.EMBEDDER)])
+    split = {"stable": "emb@1.0.0", "canary": "emb@2.0.0", "rollout": {"id": "r-1"}}
+    routes = table_record()["routes"] | {"team/embed": split}
+    table = parse_table(table_record(routes=routes))
+    target = resolve("team/embed", Operation.EMBED, ALPHA, table, fleet, ALL, nonce="n")
+    assert (target.version, target.arm) == ("emb@1.0.0", "stable")
+
+
+DEDICATED = table_of(constraints=[{"tenants": ["alpha"], "cell": "b"}])
+CELLS = fleet_of("gen@1.0.0", "gen@1.0.0--b", "gen@2.0.0", "gen@2.0.0--b")
+
+
+def apps(target: Target) -> list[str]:
+    return [cell.app for cell in target.pool.cells]
+
+
+def test_a_dedicated_cell_is_for_its_tenants_alone_and_they_use_no_other() -> None:
+    assert apps(steered(table=DEDICATED, fleet=CELLS)) == ["gen@2.0.0--b"]
+    assert apps(steered(Steering(), DEDICATED, CELLS)) == ["gen@1.0.0--b"]
+    beta = replace(BETA, claim=replace(BETA.claim, models=("*",)))
+    assert apps(steered(table=DEDICATED, fleet=CELLS, caller=beta)) == ["gen@2.0.0"]
+    with pytest.raises(NotLoaded):
+        steered(table=DEDICATED, fleet=fleet_of("gen@1.0.0"))
+    with pytest.raises(NotLoaded):
+        steered(table=DEDICATED, fleet=fleet_of("gen@1.0.0--b"), caller=beta)
+
+
+def test_neither_another_alias_nor_a_named_version_leads_into_a_dedicated_cell() -> None:
+    record = table_record()
+    routes = record["routes"] | {
+        "chat": SPLIT | {"constraints": [{"tenants": ["alpha"], "cell": "b"}]},
+        "other": {"stable": "gen@1.0.0"},
+    }
+    table = parse_table(table_record(routes=routes))
+    beta = replace(EVALUATOR, claim=replace(EVALUATOR.claim, models=("*",)))
+    for alias in ("other", "gen@1.0.0"):
+        target = resolve(alias, Operation.CHAT, beta, table, CELLS)
+        assert apps(target) == ["gen@1.0.0"]
+
+
+def test_a_drained_cell_gets_nothing_new() -> None:
+    half = Steering(drained=frozenset({"gen@1.0.0"}))
+    assert apps(steered(half, fleet=CELLS)) == ["gen@1.0.0--b"]
+    whole = Steering(drained=frozenset({"gen@1.0.0", "gen@1.0.0--b"}))
+    with pytest.raises(Overloaded) as caught:
+        steered(whole, fleet=CELLS)
+    # No wish: another replica would be drained just so.
+    assert not isinstance(caught.value, NotLoaded)
+    assert caught.value.reason == "drained"
+
+
+def test_a_drained_canary_is_answered_by_stable() -> None:
+    steering = Steering({"r-1": 100.0}, frozenset({"gen@2.0.0"}))
+    assert steered(steering).version == "gen@1.0.0"
+
+
+def test_an_evaluator_reaches_a_canary_at_weight_0() -> None:
+    entitled = replace(EVALUATOR, claim=replace(EVALUATOR.claim, models=("chat",)))
+    target = resolve("gen@2.0.0", Operation.CHAT, entitled, table_of(), BOTH)
+    assert (target.version, target.arm, target.rollout) == ("gen@2.0.0", "canary", "")
+
+
+@given(
+    ready=st.sets(st.sampled_from(["gen@1.0.0", "gen@1.0.0--b", "gen@2.0.0", "gen@3.0.0"])),
+    drained=st.sets(st.sampled_from(["gen@1.0.0", "gen@2.0.0", "gen@3.0.0"])),
+    percent=st.floats(0, 100),
+    key=st.text(max_size=5),
+)
+def test_a_target_is_always_a_version_of_the_route_with_open_cells(
+    ready: set[str], drained: set[str], percent: float, key: str
+) -> None:
+    steering = Steering({"r-1": percent}, frozenset(drained))
+    try:
+        target = steered(steering, FAILOVER, fleet_of(*ready), key=key, nonce="n")
+    except Overloaded:
+        return
+    assert target.version in FAILOVER.routes["chat"].versions()
+    assert apps(target)
+    assert set(apps(target)) <= ready - drained

@@ -1,9 +1,13 @@
+import base64
+import json
+from dataclasses import asdict, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from modelyard.contract.errors import Unauthenticated
-from modelyard.tenancy.claim import Claim, cache_salt, sign, verify
+from modelyard.tenancy.claim import Claim, _mac, cache_salt, sign, verify
 
 SECRET = b"s" * 32
 CLAIM = Claim("alpha", "alpha-1", "paid", "eu", "interactive", ("invoke",), ("*",))
@@ -19,6 +23,10 @@ CLAIMS = st.builds(
     priority=TEXT,
     roles=st.lists(TEXT).map(tuple),
     models=st.lists(TEXT).map(tuple),
+    arms=st.lists(TEXT).map(tuple),
+    max_context_tokens=st.none() | st.integers(1),
+    features=st.none() | st.lists(TEXT).map(tuple),
+    subject=TEXT,
 )
 
 
@@ -82,3 +90,29 @@ def test_each_tenant_has_a_cache_salt_of_its_own() -> None:
     assert cache_salt("alpha", SECRET) == cache_salt("alpha", SECRET)
     assert cache_salt("alpha", b"t" * 32) not in salts
     assert "alpha" not in cache_salt("alpha", SECRET)
+
+
+def test_a_claim_of_an_earlier_release_has_the_stable_arm_alone() -> None:
+    """Ingresses and replicas are never replaced at one moment."""
+    record = asdict(CLAIM)
+    for name in ("arms", "max_context_tokens", "features", "subject"):
+        del record[name]
+    payload = base64.urlsafe_b64encode(json.dumps(record).encode())
+    claim = verify(f"{payload.decode()}.{_mac(payload, SECRET)}", SECRET)
+    assert claim == CLAIM
+    assert claim.arms == ("stable",)
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{}", '{"tenant": "a"}', '{"root": true}'])
+def test_a_signed_text_that_is_no_claim_is_of_another_release(text: str) -> None:
+    payload = base64.urlsafe_b64encode(text.encode())
+    with pytest.raises(Unauthenticated, match="another release"):
+        verify(f"{payload.decode()}.{_mac(payload, SECRET)}", SECRET)
+
+
+@pytest.mark.parametrize(
+    ("models", "alias", "expected"),
+    [(("*",), "any", True), (("a", "b"), "b", True), (("a",), "b", False), ((), "a", False)],
+)
+def test_a_claim_may_use_what_it_names(models: tuple[str, ...], alias: str, expected: bool) -> None:
+    assert replace(CLAIM, models=models).may_use(alias) is expected

@@ -1,11 +1,12 @@
 import hashlib
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelyard.contract.errors import ConfigError
-from modelyard.tenancy.keys import hash_key, key_id, new_key
+from modelyard.tenancy.keys import expiry_of, hash_key, key_id, new_key
 
 
 def test_the_hash_covers_the_whole_key() -> None:
@@ -54,3 +55,41 @@ def test_an_id_that_could_not_be_read_back_is_refused(identifier: str) -> None:
 )
 def test_every_new_key_gives_its_id_back(identifier: str, secret: str) -> None:
     assert key_id(new_key(identifier, lambda count: secret)) == identifier
+
+
+NOW = datetime(2026, 11, 30, 12, 0, 0, 999, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12h", datetime(2026, 12, 1, tzinfo=UTC)),
+        ("30d", datetime(2026, 12, 30, 12, tzinfo=UTC)),
+        ("2w", datetime(2026, 12, 14, 12, tzinfo=UTC)),
+        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T10:00:00+02:00", datetime(2027, 1, 31, 8, tzinfo=UTC)),
+        ("2027-01-31T10:00:00Z", datetime(2027, 1, 31, 10, tzinfo=UTC)),
+    ],
+)
+def test_an_expiry_is_a_span_or_a_date(text: str, expected: datetime) -> None:
+    assert expiry_of(text, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "30", "d", "0d", "-3d", "3m", "tomorrow", "2027-13-01", "1 d"]
+)
+def test_what_is_no_expiry_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(ConfigError, match="write 30d"):
+        expiry_of(text, NOW)
+
+
+@pytest.mark.parametrize("text", ["999999w", "2026-11-30", "2020-01-01"])
+def test_an_expiry_that_is_over_or_beyond_all_calendars_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="30d"):
+        expiry_of(text, NOW)
+
+
+@given(hours=st.integers(1, 10_000))
+def test_a_span_ends_that_much_later(hours: int) -> None:
+    expected = (NOW + timedelta(hours=hours)).replace(microsecond=0)
+    assert expiry_of(f"{hours}h", NOW) == expected

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from modelyard import __version__
-from modelyard.cli import keys, models
+from modelyard.cli import keys, models, override, route
 from modelyard.cli.check import check
 from modelyard.cli.down import down
 from modelyard.cli.status import status
 from modelyard.cli.up import up
+from modelyard.cli.usage import usage
+from modelyard.cli.why import why
 from modelyard.contract.errors import ModelyardError
 
 app = typer.Typer(
@@ -25,8 +27,12 @@ app.command()(up)
 app.command()(down)
 app.command()(status)
 app.command()(check)
+app.command()(usage)
+app.command()(why)
 app.add_typer(models.app, name="models", help="Make and list model artifacts.")
-app.add_typer(keys.app, name="keys", help="Make API keys.")
+app.add_typer(keys.app, name="keys", help="Make, list and revoke API keys.")
+app.add_typer(route.app, name="route", help="Where requests go.")
+app.add_typer(override.app, name="override", help="Beat the file for a time.")
 
 
 @app.callback(invoke_without_command=True)

@@ -27,11 +27,15 @@ class Question:
     show: Callable[[dict[str, Any]], str]
 
     def ask(self, client: httpx.Client) -> str:
-        """The answer in a line. Raises NoAnswer."""
+        """The answer in a line, or that the model sleeps at zero replicas. Raises NoAnswer."""
         try:
             answer = client.post(self.path, json=self.body)
         except httpx.HTTPError as error:
             raise NoAnswer(f"{self.alias} did not answer: {error}") from error
+        if answer.status_code == 503 and '"not_loaded"' in answer.text:
+            # Only at min_replicas 0: `up` has waited for all others.
+            wait_s = answer.headers.get("retry-after", "some")
+            return f"at zero replicas, and woken by this question: ask again in {wait_s} s"
         if answer.status_code != 200:
             raise NoAnswer(f"{self.alias} answered {answer.status_code}: {answer.text[:300]}")
         try:

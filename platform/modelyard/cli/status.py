@@ -1,4 +1,4 @@
-"""`modelyard status`: the fleet, as Serve and the replicas themselves report it."""
+"""`modelyard status`: the fleet, as Serve, the replicas, the ingresses and control report it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import Annotated
 import typer
 
 from cluster.board import Board
-from cluster.local import LocalCluster, serve_api_answers
-from cluster.observe import AppView, connected, read_apps
+from cluster.local import LocalCluster, Running, serve_api_answers
+from cluster.observe import AppView, Unreachable, connected, read_platform
+from cluster.serve_rest import NOTHING_READ, apps_by_rest
 from modelyard.cli.check import Output
+from modelyard.cli.status_text import app_lines, board_lines, board_record
 from modelyard.config.settings import Settings
-from modelyard.lifecycle.phases import Phase
+from modelyard.control.reading import Reading
 
 
 def status(
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TEXT,
 ) -> None:
-    """Show every app and replica. Exit code 1 when something is not ready, or nothing runs."""
+    """Show every app, replica and ingress, and what control decided.
+
+    Exit code 1 when an app does not run, a table was refused, or nothing runs.
+    """
     running = LocalCluster(Settings.from_environment()).running()
     if running is None:
         typer.echo("nothing is running: start it with `make up`", err=True)
@@ -28,32 +33,25 @@ def status(
         # Joining a head that is half gone would retry for ever.
         typer.echo("the platform does not answer: run `make down`, then `make up`", err=True)
         raise typer.Exit(1)
-    with connected(running):
-        apps = read_apps(Board())
+    apps, reading, missing = _read(running)
+    if missing:
+        typer.echo(f"only what Serve's REST tells, because {missing}", err=True)
     if output is Output.JSON:
-        typer.echo(json.dumps([asdict(view) for view in apps], indent=2))
+        record = {"apps": [asdict(view) for view in apps]} | board_record(reading)
+        typer.echo(json.dumps(record, indent=2))
     else:
-        typer.echo("\n".join([f"{'app':<32} {'status':<14} {'replica':<10} phase", *_lines(apps)]))
-    raise typer.Exit(0 if all(view.status == "RUNNING" for view in apps) else 1)
+        lines = [f"{'app':<32} {'status':<14} {'replica':<10} phase", *app_lines(apps)]
+        typer.echo("\n".join(lines if missing else [*lines, *board_lines(reading)]))
+    fine = all(view.status == "RUNNING" for view in apps)
+    tables = all(entry.post.table_valid for entry in reading.ingresses)
+    raise typer.Exit(0 if fine and tables else 1)
 
 
-def _lines(apps: list[AppView]) -> list[str]:
-    lines = []
-    for view in apps:
-        head = f"{view.name:<32} {view.status:<14}"
-        for replica in view.replicas:
-            started = (
-                f", started in {replica.total_s:.1f} s" if replica.phase is Phase.READY else ""
-            )
-            lines.append(
-                f"{head} {replica.replica:<10} {replica.phase} {replica.phase_s:.0f} s{started}, "
-                f"{replica.ongoing} ongoing, pid {replica.pid}"
-                + (f": {replica.cause}" if replica.cause else "")
-            )
-            head = " " * len(head)
-        if not view.replicas:
-            counts = ", ".join(f"{count} {state}" for state, count in view.states.items())
-            lines.append(f"{head} {counts}".rstrip())
-        if view.message and view.status != "RUNNING":
-            lines.append(f"  {view.message.strip().splitlines()[-1]}")
-    return lines
+def _read(running: Running) -> tuple[list[AppView], Reading, str]:
+    """Apps, the board, and why there is no more than Serve's REST has; empty when there is."""
+    try:
+        with connected(running):
+            apps, reading = read_platform(Board())
+    except Unreachable as error:
+        return apps_by_rest(running), NOTHING_READ, str(error)
+    return apps, reading, ""

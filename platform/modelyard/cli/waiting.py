@@ -15,6 +15,7 @@ from cluster.observe import AppView, Unreachable, connected, read_apps
 from modelyard.cli.progress import Progress
 from modelyard.config.target import Deployment
 from modelyard.lifecycle.phases import Phase
+from modelyard.routing.fleet import version_of
 
 READY_WITHIN_S: Final = 300.0
 SETTLED_S: Final = 2.0
@@ -45,7 +46,8 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> Non
                 progress.show(apps)
                 _raise_if_failed(apps, waited_s)
                 settled = waited_s > SETTLED_S  # before, Serve may not have begun on the deploy
-                if settled and _all_running(apps, deployment) and _all_answer(http, deployment):
+                all_run = settled and _all_running(apps, deployment)
+                if all_run and _all_answer(http, deployment, _at_zero(apps)):
                     return
             time.sleep(0.5)
     raise StartFailed(
@@ -70,12 +72,21 @@ def _all_running(apps: list[AppView], deployment: Deployment) -> bool:
     return running >= set(deployment.apps)
 
 
-def _all_answer(http: httpx.Client, deployment: Deployment) -> bool:
+def _at_zero(apps: list[AppView]) -> frozenset[str]:
+    """Versions that run without a replica until somebody asks for them."""
+    awake = {version_of(app.name) for app in apps if app.desired > 0}
+    return frozenset(version_of(app.name) for app in apps) - awake
+
+
+def _all_answer(
+    http: httpx.Client, deployment: Deployment, at_zero: frozenset[str] = frozenset()
+) -> bool:
     """Whether the ingress itself says that every alias is ready: it learns a moment later."""
     try:
         return all(
             http.get("/health/ready", params={"model": alias}).status_code == 200
-            for alias in deployment.table.routes
+            for alias, route in deployment.table.routes.items()
+            if route.stable not in at_zero
         )
     except httpx.HTTPError:
         return False

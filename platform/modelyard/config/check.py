@@ -15,7 +15,7 @@ from modelyard.config.checked import Checked, parse, take_apart
 from modelyard.config.document import Document
 from modelyard.config.explain import did_you_mean
 from modelyard.config.faults import Fault, Severity
-from modelyard.config.rules import artifacts, engine, environment, names, safety, scaling
+from modelyard.config.rules import artifacts, control, engine, environment, names, safety, scaling
 from modelyard.config.table import SCHEMA, Table
 
 FLEET_SCHEMA: Final = "modelyard/fleet/v1"
@@ -31,10 +31,18 @@ RULES: Final[tuple[Rule, ...]] = (
     names.ingress_has_a_table,
     names.apps_are_named_after_artifacts,
     names.aliases_lead_to_apps,
+    names.arms_are_of_one_kind,
+    names.dedicated_cells_are_there,
     names.models_are_used,
+    control.there_is_one_control,
+    control.control_has_one_replica,
+    control.control_has_the_ingress_table,
+    control.control_state_is_kept,
     scaling.policy_is_kept,
     scaling.replicas_are_set_once,
-    scaling.replicas_stay_above_zero,
+    scaling.zero_replicas_are_meant,
+    scaling.metrics_come_each_second,
+    scaling.scaling_is_prompt,
     scaling.replica_bounds_are_in_order,
     scaling.limit_is_given,
     scaling.target_is_below_the_limit,

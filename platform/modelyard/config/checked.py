@@ -16,7 +16,7 @@ from modelyard.config.faults import Fault, Severity, YamlPath
 from modelyard.config.frozen import Frozen
 from modelyard.config.routes import Route
 from modelyard.config.serve_file import Application, Deployment, ServeFile
-from modelyard.config.shells import INGRESS, SHELLS, Shell
+from modelyard.config.shells import CONTROL, INGRESS, SHELLS, Shell
 from modelyard.config.table import Table
 
 M = TypeVar("M", bound=BaseModel)
@@ -37,6 +37,10 @@ class App:
     @property
     def is_ingress(self) -> bool:
         return self.options.import_path == INGRESS
+
+    @property
+    def is_control(self) -> bool:
+        return self.options.import_path == CONTROL
 
     @property
     def holds_model(self) -> bool:
@@ -87,8 +91,8 @@ class Checked:
         return tuple(self.table.routes.items()) if self.table else ()
 
     def routes_to(self, app: App) -> tuple[tuple[str, Route], ...]:
-        """Aliases that lead to this app, and their routes."""
-        return tuple(item for item in self.all_routes if item[1].stable == app.version)
+        """Aliases that lead to this app, as stable, canary or failover, and their routes."""
+        return tuple(item for item in self.all_routes if app.version in item[1].versions())
 
     def fault(self, path: YamlPath, message: str, severity: Severity = Severity.ERROR) -> Fault:
         return self.document.fault(path, message, severity)

@@ -70,5 +70,14 @@ class SmallModelArgs(Frozen):
     artifact: Artifact
 
 
+class ControlArgs(Frozen):
+    """state_path: a SQLite file on a disk that control always finds again, or `s3://bucket/prefix`
+    in a bucket with conditional writes."""
+
+    state_path: Annotated[
+        str, Field(pattern=r"^(s3://[^/\x00-\x1f]+(/[^\x00-\x1f]*)?|[/~][^\x00-\x1f]+)$")
+    ]
+
+
 class NoArgs(Frozen):
     """For an app that takes none: any key is a fault."""

@@ -63,18 +63,26 @@ class Policy(ServeModel):
     policy_function: str = "ray.serve.autoscaling_policy:default_autoscaling_policy"
 
 
+_NO_FACTOR: Final = (
+    "modelyard's policy counts replicas, and a factor would undo what it holds: remove it"
+)
+
+
 class Autoscaling(ServeModel):
+    REFUSED: ClassVar[dict[str, str]] = {
+        "smoothing_factor": _NO_FACTOR,
+        "upscale_smoothing_factor": _NO_FACTOR,
+        "downscale_smoothing_factor": _NO_FACTOR,
+        "upscaling_factor": _NO_FACTOR,
+        "downscaling_factor": _NO_FACTOR,
+    }
+
     min_replicas: int = Field(default=1, ge=0)
     initial_replicas: int | None = Field(default=None, ge=0)
     max_replicas: int = Field(default=1, ge=1)
     target_ongoing_requests: Positive | None = 2
     metrics_interval_s: Positive = 10.0
     look_back_period_s: Positive = 30.0
-    smoothing_factor: Positive = 1.0
-    upscale_smoothing_factor: Positive | None = None
-    downscale_smoothing_factor: Positive | None = None
-    upscaling_factor: Positive | None = None
-    downscaling_factor: Positive | None = None
     downscale_delay_s: NonNegative = 600.0
     downscale_to_zero_delay_s: NonNegative | None = None
     upscale_delay_s: NonNegative = 30.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from modelyard.config.traces import TraceTarget, parse_ratio, parse_traces
 from modelyard.contract.errors import ConfigError
 
 DEFAULT_HOME: Final = "~/.modelyard"
@@ -22,10 +23,19 @@ class Settings:
     secret_file: the key that signs claims and answer ids; MODELYARD_SECRET_FILE, default
         home/secret.
         On a cluster of several nodes mount the same file on each.
+    url: where the commands that ask a running platform find it; MODELYARD_URL, default None: the
+        local one.
+    api_key: the key those commands send; MODELYARD_API_KEY, default None.
+    traces, trace_ratio: where every process sends its traces, and the share of requests that is
+        traced; MODELYARD_TRACES, default None: nowhere, and MODELYARD_TRACE_RATIO, default 1.
     """
 
     home: Path
     secret_file: Path
+    url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    traces: TraceTarget | None = None
+    trace_ratio: float = 1.0
 
     @property
     def models(self) -> Path:
@@ -41,12 +51,20 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Raises ConfigError for a `~` that leads nowhere."""
+        """Raises ConfigError for a `~` that leads nowhere, and for traces that make no sense."""
         env = os.environ if environ is None else environ
         home = expand(env.get("MODELYARD_HOME") or DEFAULT_HOME, "MODELYARD_HOME").absolute()
         secret = env.get("MODELYARD_SECRET_FILE")
         own = expand(secret, "MODELYARD_SECRET_FILE") if secret else home / "secret"
-        return cls(home=home, secret_file=own)
+        url, api_key = env.get("MODELYARD_URL") or None, env.get("MODELYARD_API_KEY") or None
+        return cls(
+            home=home,
+            secret_file=own,
+            url=url,
+            api_key=api_key,
+            traces=parse_traces(env.get("MODELYARD_TRACES")),
+            trace_ratio=parse_ratio(env.get("MODELYARD_TRACE_RATIO")),
+        )
 
     def secret(self) -> bytes:
         """The signing key. Raises ConfigError when it is missing or too short to be one."""

@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from modelyard.config.frozen import Frozen
-from modelyard.config.model_args import GeneratorArgs, NoArgs, SmallModelArgs
+from modelyard.config.model_args import ControlArgs, GeneratorArgs, NoArgs, SmallModelArgs
 from modelyard.config.tunables import BatchTunables
 from modelyard.contract.operations import Kind
 
 INGRESS: Final = "deployments.ingress:app"
+CONTROL: Final = "deployments.control:app"
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
     """kind: None for an app without a model.
 
-    tunables: what user_config of a model holds, None for a model without any and for the ingress,
-    whose user_config is the table.
+    tunables: what user_config of a model holds, None for a model without any and for ingress and
+    control, whose user_config is the table.
     """
 
     deployment: str
@@ -29,6 +30,7 @@ class Shell:
 
 SHELLS: Final[dict[str, Shell]] = {
     INGRESS: Shell("Ingress", None, NoArgs, None),
+    CONTROL: Shell("Control", None, ControlArgs, None),
     "deployments.generator:app": Shell("Generator", Kind.GENERATOR, GeneratorArgs, None),
     "deployments.embedder:app": Shell("Embedder", Kind.EMBEDDER, SmallModelArgs, BatchTunables),
     "deployments.classifier:app": Shell(

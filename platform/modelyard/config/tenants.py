@@ -19,12 +19,12 @@ class Tenant(Frozen):
     """Who is calling, for routing and fairness, and what it is entitled to.
 
     `models`: aliases, or "*" for all. `region` is where its data must stay: a cluster of another
-    region refuses it. `max_context_tokens` bounds prompt plus answer under the model's own limit.
+    region refuses it; left out, its data may be anywhere. `max_context_tokens` bounds prompt plus answer under the model's own limit.
     `features` left out: all of them.
     """
 
     tier: Tier = "free"
-    region: Region = "local"
+    region: Region | None = None
     priority: Priority = "interactive"
     models: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = ("stable", "canary")

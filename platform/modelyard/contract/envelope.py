@@ -31,6 +31,8 @@ class Envelope:
     model_alias: str
     attempt: int = 1
     traceparent: str | None = None
+    arm: str = "stable"
+    affinity: str = ""
     labels: tuple[tuple[str, str], ...] = field(default=())
 
 

@@ -71,6 +71,7 @@ class RequestError(ModelyardError):
         self.wire_code = wire_code or self.openai_code
         self.retryable = self.retryable_by_default if retryable is None else retryable
         self.retry_after_s = retry_after_s
+        self.headers: dict[str, str] = {}  # sent with the error: what is left of a quota
         self.partial = ""  # for the client of a stream: the text that arrived before it failed
 
     def failure(self) -> Failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Final
 
@@ -13,10 +13,13 @@ MODEL_VERSION: Final = "X-Model-Version"
 ROLLOUT_ARM: Final = "X-Rollout-Arm"
 IGNORED_FIELDS: Final = "X-Ignored-Fields"
 CONVERSATION_ID: Final = "X-Conversation-Id"
+DEBUG: Final = "X-Modelyard-Debug"
+ROUTE: Final = "X-Modelyard-Route"
 DEADLINE_MS: Final = "X-Deadline-Ms"
 STAINLESS_READ_TIMEOUT: Final = "x-stainless-read-timeout"
 SHOULD_RETRY: Final = "x-should-retry"
 
+_DEBUGGERS: Final = frozenset(("admin", "evaluate"))
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -31,6 +34,11 @@ def request_id_of(headers: Mapping[str, str]) -> str:
 def traceparent_of(headers: Mapping[str, str]) -> str | None:
     given = headers.get("traceparent", "")
     return given if _TRACEPARENT.fullmatch(given) else None
+
+
+def may_debug(headers: Mapping[str, str], roles: Collection[str]) -> bool:
+    """Whether the answer says why it came from where it came. Only to keys that may know."""
+    return headers.get(DEBUG) == "1" and not _DEBUGGERS.isdisjoint(roles)
 
 
 def listed(fields: tuple[str, ...]) -> str:

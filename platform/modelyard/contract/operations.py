@@ -36,6 +36,10 @@ OPERATIONS_OF: Final[dict[Kind, tuple[Operation, ...]]] = {
     Kind.RERANKER: (Operation.RERANK, Operation.SCORE),
 }
 
+KIND_OF: Final[dict[Operation, Kind]] = {
+    operation: kind for kind, operations in OPERATIONS_OF.items() for operation in operations
+}
+
 # The name of the Serve deployment that answers for a kind.
 DEPLOYMENT_OF: Final[dict[Kind, str]] = {
     Kind.GENERATOR: "Generator",

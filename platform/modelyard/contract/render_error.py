@@ -60,7 +60,7 @@ def body_for(error: RequestError, request_id: str, operation: Operation | None) 
 
 def headers_for(error: RequestError) -> dict[str, str]:
     """x-should-retry always (the openai client obeys it); Retry-After on what is worth retrying."""
-    headers = {SHOULD_RETRY: "true" if error.retryable else "false"}
+    headers = error.headers | {SHOULD_RETRY: "true" if error.retryable else "false"}
     if error.retryable and (error.status in (429, 503) or error.retry_after_s is not None):
         wait_s = _wait_s(error)
         headers["Retry-After"] = str(max(MIN_RETRY_AFTER_S, math.ceil(wait_s)))

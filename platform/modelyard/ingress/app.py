@@ -19,9 +19,9 @@ from modelyard.contract.errors import (
 )
 from modelyard.contract.headers import request_id_of
 from modelyard.contract.operations import Operation
-from modelyard.ingress import catalog, health
+from modelyard.ingress import catalog, health, route_explain
 from modelyard.ingress.body import parse_object, read_body, refuse_encoded
-from modelyard.ingress.books import CLIENT_GONE
+from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.openapi import request_body
 from modelyard.ingress.opening import opened
@@ -74,6 +74,7 @@ def build_app(pipeline: Pipeline) -> FastAPI:
         )
     catalog.add_routes(app, pipeline)
     health.add_routes(app, pipeline)
+    route_explain.add_routes(app, pipeline)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestError, _request_error)
     return app
@@ -101,7 +102,7 @@ async def answer(pipeline: Pipeline, ask: Ask, request: Request) -> Response:
     """One model request, from its headers to its response."""
     try:
         with opened(pipeline, ask) as record:
-            caller = pipeline.authenticate(ask, record)
+            caller = await pipeline.authenticate(ask, record)
             refuse_encoded(request.headers.get("content-encoding"))
             raw = await read_body(
                 request.stream(), request.headers.get("content-length"), pipeline.max_body_bytes

@@ -6,35 +6,44 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final
 
 from modelyard.contract.envelope import Answer, Failure, Item
 from modelyard.contract.errors import Internal, RequestError, from_failure
 from modelyard.contract.headers import traceparent_of
+from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.prepared import Ask, Prepared
 from modelyard.telemetry.request_log import RequestRecord
+from modelyard.telemetry.request_observer import RequestObserver
 
 log = logging.getLogger("modelyard.ingress")
-
-CLIENT_GONE: Final = 499  # nginx's status for a client that left; never sent, only logged
 
 
 class Books:
     """One per ingress process."""
 
     def __init__(
-        self, write_log: Callable[[RequestRecord], None], now: Callable[[], float]
+        self,
+        write_log: Callable[[RequestRecord], None],
+        now: Callable[[], float],
+        settled: Callable[[Prepared], None],
+        observer: RequestObserver | None = None,
     ) -> None:
+        """settled: told of each prepared request once, with its record closed."""
         self._write_log = write_log
+        self._settled = settled
+        self._observer = observer
         self._now = now
 
     def open_record(self, ask: Ask) -> RequestRecord:
-        return RequestRecord(
+        record = RequestRecord(
             ts=datetime.now(UTC).isoformat(timespec="milliseconds"),
             request_id=ask.request_id,
             route=ask.route,
             traceparent=traceparent_of(ask.headers),
         )
+        if self._observer is not None:
+            self._observer.opened(record)
+        return record
 
     def close_record(
         self, record: RequestRecord, started: float, status: int, code: str, reason: str = ""
@@ -43,6 +52,8 @@ class Books:
         record.reason = reason if reason != code else ""
         record.duration_ms = round((self._now() - started) * 1000, 3)
         self._write_log(record)
+        if self._observer is not None:
+            self._observer.closed(record)
 
     def settle(self, prepared: Prepared, status: int, code: str, reason: str = "") -> None:
         """Close the books on a request, once, whatever way it ended."""
@@ -50,6 +61,7 @@ class Books:
             return
         prepared.settled = True
         self.close_record(prepared.record, prepared.started, status, code, reason)
+        self._settled(prepared)
 
     @contextmanager
     def settling(self, prepared: Prepared) -> Iterator[None]:
@@ -72,6 +84,10 @@ class Books:
         record = prepared.record
         if record.ttft_ms is None:
             record.ttft_ms = round((self._now() - prepared.started) * 1000, 3)
+            if self._observer is not None:
+                prepared.gaps = self._observer.first_item(record)
+        if prepared.gaps is not None:
+            prepared.gaps.item(answer.output_tokens, self._now())
         record.output_tokens += answer.output_tokens
         if answer.final is not None:
             record.input_tokens = answer.final.input_tokens

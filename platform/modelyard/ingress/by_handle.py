@@ -70,7 +70,7 @@ class ByHandle:
             started=pipeline.now(),
         )
         with opened(pipeline, ask) as record:
-            caller = pipeline.authenticate(ask, record)
+            caller = await pipeline.authenticate(ask, record)
             raw = await read_body(_whole(body), None, pipeline.max_body_bytes)
             prepared = pipeline.prepare(ask, caller, parse_object(raw, JSON), record)
             if prepared.work.stream is not stream:

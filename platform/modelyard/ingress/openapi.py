@@ -37,6 +37,9 @@ def document(app: FastAPI) -> dict[str, Any]:
             if path.startswith("/v1/models"):
                 operation["security"] = _SECURITY
                 operation["responses"] |= errors((401, 403, 404, 500, 503))
+            elif path.startswith(("/admin", "/metrics")):
+                operation["security"] = _SECURITY
+                operation["responses"] |= errors((400, 401, 403, 404, 413, 415, 500, 503))
             elif path.startswith("/health"):
                 operation["responses"] |= errors((404, 500, 503))
     return record

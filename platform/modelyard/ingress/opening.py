@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from starlette.requests import ClientDisconnect
 
 from modelyard.contract.errors import Internal, RequestError
-from modelyard.ingress.books import CLIENT_GONE
+from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.prepared import Ask
 from modelyard.telemetry.request_log import RequestRecord

@@ -1,48 +1,63 @@
-"""The data path: authenticate, resolve, validate, dispatch, relay, settle.
+"""The data path: authenticate, resolve, validate, reserve, dispatch, relay, settle.
 
 Knows neither HTTP nor Ray, so that data jobs take the same path by handle, and tests drive all of
-it with a transport of their own. Quota and admission enter between `prepare` and `dispatch`.
+it with a transport of their own. The admission queue will enter between quota and dispatch.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from modelyard.config.frozen import Role
 from modelyard.config.table import Table
 from modelyard.contract.answer_id import AnswerId, mint
-from modelyard.contract.envelope import Answer, Envelope, Item
+from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import (
     DeadlineExceeded,
+    InvalidRequest,
     Overloaded,
     ReplicaDied,
     ReplicaFailed,
     RequestError,
 )
-from modelyard.contract.headers import plain_names
+from modelyard.contract.features import require_features
+from modelyard.contract.headers import may_debug, plain_names
+from modelyard.contract.operations import Operation
+from modelyard.control.in_force import InForce
+from modelyard.control.ingress_post import IngressPost
+from modelyard.control.reading import Reading
 from modelyard.ingress.attempts import Attempts
 from modelyard.ingress.books import Books
+from modelyard.ingress.demand import Demand
+from modelyard.ingress.metering import Metering
 from modelyard.ingress.prepared import Ask, Prepared
+from modelyard.ingress.router import Router
 from modelyard.ingress.transport import Transport
 from modelyard.ingress.work import alias_of, deadline_s, lowered, make_work
 from modelyard.lazy_timeout import LazyTimeout
+from modelyard.quota.estimate import need_of
+from modelyard.quota.figures import class_of
+from modelyard.routing.affinity import affinity_key
 from modelyard.routing.conversation import conversation_key
+from modelyard.routing.explain import tell_cell
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
-from modelyard.routing.resolve import Target, not_loaded, resolve
+from modelyard.routing.resolve import Target, not_loaded
+from modelyard.routing.trail import Trail
 from modelyard.telemetry.request_log import RequestRecord
+from modelyard.telemetry.request_observer import RequestObserver
 from modelyard.tenancy.authenticator import Authenticator, Caller
+from modelyard.tenancy.signing_keys import JwksSource
 
 log = logging.getLogger("modelyard.ingress")
-
-CLIENT_GONE: Final = 499  # nginx's status for a client that left; never sent, only logged
 
 
 class Pipeline:
@@ -55,19 +70,71 @@ class Pipeline:
         fleet: Fleet,
         write_log: Callable[[RequestRecord], None],
         now: Callable[[], float] = time.monotonic,
+        observer: RequestObserver | None = None,
+        *,
+        ingress: str = "ingress",
+        signing_keys: JwksSource | None = None,
     ) -> None:
+        """ingress: unique to this process. signing_keys: of those who issue tokens."""
         self._secret = secret
         self._transport = transport
         self._now = now
-        self.books = Books(write_log, now)
+        self._signing_keys = signing_keys
+        self.ingress = ingress
         self.fleet = fleet
+        self.in_force = InForce(now)
+        self.demand = Demand(now)
+        self.router = Router(fleet, self.in_force, self.demand, random.Random())
+        self.metering = Metering(ingress, now)
+        self.books = Books(write_log, now, self.metering.settle, observer)
         self.attempts = Attempts(fleet, now)
         self.table: Table | None = None
+        self.table_error = ""
+        self._table_digest = ""
+        self._limits: frozenset[tuple[str, float | None]] = frozenset()
         self._authenticator: Authenticator
 
     def adopt(self, table: Table) -> None:
-        self._authenticator = Authenticator(table, self._secret)
-        self.table = table
+        if self._signing_keys is not None:
+            self._signing_keys.follow(table.issuers)
+        self._authenticator = Authenticator(
+            table,
+            self._secret,
+            signing_keys=self._signing_keys,
+            revoked=self.in_force.revoked,
+        )
+        self.table, self._table_digest, self.table_error = table, table.digest(), ""
+        self.metering.gate.adopt(table.quotas, self.in_force.overrides)
+
+    def refuse_table(self, error: str) -> None:
+        """The last good table stays in force; the board learns what was wrong with this one."""
+        self.table_error = error
+
+    def post(self) -> IngressPost:
+        """What this process tells the board."""
+        return IngressPost(
+            ingress=self.ingress,
+            table_digest=self._table_digest,
+            table_valid=not self.table_error,
+            table_error=self.table_error,
+            in_flight=self.demand.in_flight,
+            wishes=self.demand.wishes,
+        )
+
+    def take(self, reading: Reading) -> None:
+        """The board's reading: who is there, and control's last word."""
+        self.fleet.update(reading.posts)
+        if self.in_force.take(reading.published) and self.table is not None:
+            self._authenticator.revoke(self.in_force.revoked)
+
+    def refresh(self) -> None:
+        """What changes with time alone, board or no board: an override's limit ends with it."""
+        limits = frozenset(
+            (one.target, one.value) for one in self.in_force.overrides if one.kind == "limit"
+        )
+        if limits != self._limits and self.table is not None:
+            self.metering.gate.adopt(self.table.quotas, self.in_force.overrides)
+            self._limits = limits
 
     def the_table(self) -> Table:
         """The table in force. Raises Overloaded before the first one arrived."""
@@ -82,11 +149,12 @@ class Pipeline:
     def now(self) -> float:
         return self._now()
 
-    def authenticate(self, ask: Ask, record: RequestRecord) -> Caller:
+    async def authenticate(self, ask: Ask, record: RequestRecord) -> Caller:
         """Before the body is read: a stranger costs no memory. Raises RequestError."""
-        caller = self.require_key(ask.authorization, "invoke")
-        record.tenant, record.key_id = caller.claim.tenant, caller.claim.key_id
-        record.tier = caller.claim.tier
+        self.the_table()
+        caller = await self._authenticator.admit(ask.authorization, "invoke")
+        record.called_by(caller.claim)
+        record.enter("read_body")
         return caller
 
     def require_key(self, authorization: str | None, role: Role) -> Caller:
@@ -97,38 +165,89 @@ class Pipeline:
         self, ask: Ask, caller: Caller, body: dict[str, Any], record: RequestRecord
     ) -> Prepared:
         """Everything else that can be refused without a replica. Raises RequestError."""
+        record.enter("resolve")
         table = self.the_table()
         alias = record.model = alias_of(body)
-        target = resolve(alias, ask.operation, caller, table, self.fleet)
+        claim = caller.claim
+        conversation = conversation_key(ask.operation, body, ask.headers, claim.tenant)
+        record.conversation = conversation
+        trail = Trail() if may_debug(ask.headers, caller.roles) else None
+        target = self.router.target(alias, ask.operation, caller, table, conversation, trail)
         record.version, record.arm = target.version, target.arm
-        work = make_work(ask.operation, body, target.route.limits, target.description)
+        require_features(claim.features, ask.operation, body)
+        try:
+            work = make_work(ask.operation, body, target.route.limits, target.description)
+        except InvalidRequest as error:
+            other = self.router.other(target, error.failure(), caller, table)
+            if other is None:
+                raise
+            target = other
+            work = make_work(ask.operation, body, target.route.limits, target.description)
         record.stream, record.ignored_fields = work.stream, plain_names(work.ignored)
-        own_s = deadline_s(work, ask.headers)
-        deadlines = lowered(target.route.deadlines, own_s)
-        record.conversation = conversation_key(
-            ask.operation, body, ask.headers, caller.claim.tenant
-        )
-        record.answer_id = self._mint(target, caller.claim.tenant)
         envelope = Envelope(
             claim=caller.token,
-            version=target.version,
+            version="",
             operation=ask.operation,
             body=work.encoded,
             stream=work.stream,
             budget_ms=0,
-            band=caller.claim.priority,
+            band=claim.priority,
             request_id=ask.request_id,
-            answer_id=record.answer_id,
+            answer_id="",
             model_alias=alias,
             traceparent=record.traceparent,
         )
-        prepared = Prepared(target, work, envelope, record, ask.started, deadlines)
+        deadlines = lowered(target.route.deadlines, deadline_s(work, ask.headers))
+        prepared = Prepared(
+            caller, target, work, envelope, record, ask.started, deadlines, trail=trail
+        )
+        self._aim(prepared, target, body)
+        if trail is not None:
+            affinity = prepared.envelope.affinity
+            tell_cell(trail, target, affinity, self.fleet, self.router.in_flight)
+        if claim.tenant in self.metering.gate.metered:
+            prepared.need = need_of(
+                ask.request_id,
+                claim.tenant,
+                class_of(target.description.kind),
+                ask.operation,
+                body,
+                work.cap_tokens,
+                work.choices,
+            )
         self.attempts.begin(target.version, prepared.digest)
         return prepared
 
+    def _aim(self, prepared: Prepared, target: Target, body: Mapping[str, Any]) -> None:
+        """Address a request to its target."""
+        record, tenant = prepared.record, prepared.caller.claim.tenant
+        prepared.target = target
+        record.version, record.arm = target.version, target.arm
+        record.answer_id = self._mint(target, tenant)
+        operation = Operation(prepared.envelope.operation)
+        prepared.envelope = replace(
+            prepared.envelope,
+            version=target.version,
+            arm=target.arm,
+            answer_id=record.answer_id,
+            affinity=affinity_key(operation, body, target.version, tenant, record.conversation),
+        )
+
+    def _turned(self, answer: Answer, prepared: Prepared) -> bool:
+        """Whether a replica refused for want of a feature that the other arm has; it is then the
+        target. Nothing has been made, and the request is not sent a third time."""
+        if not isinstance(answer, Failure) or prepared.record.ttft_ms is not None:
+            return False
+        other = self.router.other(prepared.target, answer, prepared.caller, self.the_table())
+        if other is None:
+            return False
+        self._aim(prepared, other, json.loads(prepared.work.encoded))
+        return True
+
     async def call(self, prepared: Prepared) -> Item:
         """A unary answer. Raises RequestError. Settles on every way out."""
-        with self.books.settling(prepared):
+        with self._under_way(prepared):
+            await self.metering.reserve(prepared)
             try:
                 async with asyncio.timeout(prepared.left_s(self._now())):
                     answer = await self._answer(prepared)
@@ -147,7 +266,8 @@ class Pipeline:
         replica's work. The first item is awaited like every other: the carrier decides when it has
         waited long enough to send its status.
         """
-        with self.books.settling(prepared), closing(LazyTimeout()) as waiting:
+        with self._under_way(prepared), closing(LazyTimeout()) as waiting:
+            await self.metering.reserve(prepared)
             async with aclosing(self._answers(prepared)) as answers:
                 while True:
                     item = self.books.take(prepared, await self._next(prepared, answers, waiting))
@@ -158,25 +278,38 @@ class Pipeline:
                     if item.final is not None:
                         return
 
+    @contextmanager
+    def _under_way(self, prepared: Prepared) -> Iterator[None]:
+        with self.books.settling(prepared), self.demand.under_way(prepared.target.version):
+            yield
+
     async def _answer(self, prepared: Prepared) -> Answer:
-        """A unary call, sent once more when its replica dies."""
+        """A unary call, sent once more when its replica dies, or when only the other arm can."""
         while True:
-            envelope = self._dispatched(prepared)
+            envelope, cell = self._dispatched(prepared)
             try:
-                return await self._transport.call(self._cell(prepared), envelope)
+                with self.router.in_flight.at(cell):
+                    answer = await self._transport.call(cell, envelope)
             except ReplicaDied as error:
                 self._after_death(error, prepared)
+            else:
+                if not self._turned(answer, prepared):
+                    return answer
 
     async def _answers(self, prepared: Prepared) -> AsyncGenerator[Answer]:
-        """A stream's answers, sent once more when its replica dies before the first of them."""
+        """A stream's answers, sent once more as a unary call is, before the first of them."""
         while True:
-            envelope = self._dispatched(prepared)
-            stream = self._transport.stream(self._cell(prepared), envelope)
+            envelope, cell = self._dispatched(prepared)
+            stream = self._transport.stream(cell, envelope)
             try:
-                async with aclosing(stream) as answers:
-                    async for answer in answers:
-                        yield answer
-                return
+                with self.router.in_flight.at(cell):
+                    async with aclosing(stream) as answers:
+                        async for answer in answers:
+                            if self._turned(answer, prepared):
+                                break
+                            yield answer
+                        else:
+                            return
             except ReplicaDied as error:
                 self._after_death(error, prepared)
 
@@ -209,15 +342,17 @@ class Pipeline:
                 "the replica ended its answer early", reason="incomplete"
             ) from error
 
-    def _dispatched(self, prepared: Prepared) -> Envelope:
+    def _dispatched(self, prepared: Prepared) -> tuple[Envelope, Cell]:
         prepared.record.attempt += 1
+        prepared.record.enter("dispatch")
         prepared.none_ready = not self.fleet.pool(prepared.target.version).is_ready
         budget_ms = int(prepared.left_s(self._now()) * 1000)
         if budget_ms <= 0:
             raise DeadlineExceeded(
                 "the deadline passed before the model began", reason="expired", retryable=True
             )
-        return replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
+        envelope = replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
+        return envelope, self.router.cell(prepared)
 
     def _late(self, which: str, prepared: Prepared) -> RequestError:
         """A deadline that passed; or, when no replica was left to begin, that the model is away."""
@@ -229,12 +364,6 @@ class Pipeline:
             return not_loaded(prepared.target.alias, version, self.fleet)
         limit_s: float = getattr(prepared.deadlines, f"{which}_s")
         return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)
-
-    def _cell(self, prepared: Prepared) -> Cell:
-        """The first cell, and for the second attempt the next: inside a cell Serve itself keeps
-        away from a replica that died."""
-        cells = prepared.target.pool.cells
-        return cells[(prepared.record.attempt - 1) % len(cells)]
 
     def _mint(self, target: Target, tenant: str) -> str:
         answer = AnswerId(

@@ -10,8 +10,13 @@ from modelyard.config.routes import Deadlines
 from modelyard.contract.envelope import Envelope
 from modelyard.contract.operations import Operation
 from modelyard.ingress.work import Work
+from modelyard.quota.reservation import Need, Reservation
+from modelyard.routing.pool import Cell
 from modelyard.routing.resolve import Target
+from modelyard.routing.trail import Trail
 from modelyard.telemetry.request_log import RequestRecord
+from modelyard.telemetry.request_metrics import Gaps
+from modelyard.tenancy.callers import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +35,21 @@ class Ask:
 class Prepared:
     """A request that may be dispatched, and the record of what becomes of it."""
 
+    caller: Caller
     target: Target
     work: Work
     envelope: Envelope
     record: RequestRecord
     started: float
     deadlines: Deadlines
+    need: Need | None = field(default=None)  # None: its tenant has no quota
+    reservation: Reservation | None = field(default=None)
+    rate_limits: dict[str, str] = field(default_factory=dict)  # headers, once it is reserved
+    tried: list[Cell] = field(default_factory=list)
+    trail: Trail | None = field(default=None)  # for a caller who may ask why
     settled: bool = field(default=False)
     none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
+    gaps: Gaps | None = field(default=None)  # between the items of a stream, once it has begun
 
     def digest(self) -> str:
         return digest_of(self.envelope, self.record.tenant)

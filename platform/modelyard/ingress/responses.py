@@ -18,11 +18,12 @@ from modelyard.contract.headers import (
     MODEL_VERSION,
     REQUEST_ID,
     ROLLOUT_ARM,
+    ROUTE,
     listed,
 )
 from modelyard.contract.operations import Operation
 from modelyard.contract.render_error import body_for, headers_for, sse_error
-from modelyard.ingress.books import CLIENT_GONE
+from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.disconnect import cancelled_when_gone
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.prepared import Prepared
@@ -67,8 +68,11 @@ def answer_headers(prepared: Prepared) -> dict[str, str]:
         ROLLOUT_ARM: prepared.target.arm,
         "Cache-Control": "no-store",
     }
+    headers |= prepared.rate_limits
     if ignored := listed(prepared.work.ignored):
         headers[IGNORED_FIELDS] = ignored
+    if prepared.trail is not None:
+        headers[ROUTE] = prepared.trail.header()
     return headers
 
 

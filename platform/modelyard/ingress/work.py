@@ -147,7 +147,10 @@ def _within(cap: int, limits: RouteLimits, description: Description, param: str)
     maximum = _maximum(limits, description)
     if cap > maximum:
         raise InvalidRequest(
-            f"{param} is more than {maximum}, this model's limit: ask for less", param=param
+            f"{param} is more than {maximum}, this model's limit: ask for less",
+            param=param,
+            # The version's own limit, which the other arm may not have.
+            reason="output_limit" if cap <= limits.max_output_tokens else None,
         )
     return cap
 

@@ -38,6 +38,11 @@ def conversation_key(
     return _hash(tenant, "first", json.dumps([body.get("user"), _first(operation, body)]))
 
 
+def named_conversation(tenant: str, name: str) -> str:
+    """The key of a conversation that a caller names. Raises InvalidRequest."""
+    return _hash(tenant, "named", _checked(name, "conversation"))
+
+
 def _checked(value: Any, name: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_CHARACTERS:
         raise InvalidRequest(

@@ -7,10 +7,11 @@ from typing import Final
 
 from modelyard.contract.operations import DEPLOYMENT_OF
 from modelyard.lifecycle.report import Description, Post
-from modelyard.routing.pool import Cell, Pool
+from modelyard.routing.pool import Cell, CellState, Pool
 
 ALIVE_S: Final = 5.0  # replicas post each second; five missed posts and nobody is there
 DEFAULT_LOAD_S: Final = 30.0
+NOBODY: Final = CellState(0, 0, 0.0, ())
 
 
 class Fleet:
@@ -25,11 +26,13 @@ class Fleet:
         self._descriptions: dict[str, Description] = {}
         self._load_s: dict[str, float] = {}
         self._ready_replicas: dict[str, int] = {}
+        self._states: dict[str, CellState] = {}
 
     def update(self, posts: Iterable[Post]) -> None:
         """Take one whole reading of the board."""
         cells: dict[str, set[Cell]] = {}
         ready: dict[str, int] = {}
+        states: dict[str, CellState] = {}
         for post in posts:
             report = post.report
             version = version_of(report.app)
@@ -39,8 +42,9 @@ class Fleet:
                 cell = Cell(report.app, DEPLOYMENT_OF[report.description.kind])
                 cells.setdefault(version, set()).add(cell)
                 ready[version] = ready.get(version, 0) + 1
+                states[report.app] = _with_replica(states.get(report.app), post)
                 self._load_s[version] = sum(seconds for _, seconds in report.phases)
-        self._ready_replicas = ready
+        self._ready_replicas, self._states = ready, states
         self._pools = {
             version: Pool(version, tuple(sorted(found))) for version, found in cells.items()
         }
@@ -56,9 +60,25 @@ class Fleet:
         """As last posted: one that has just died counts until its posts are too old."""
         return self._ready_replicas.get(version, 0)
 
+    def state(self, app: str) -> CellState:
+        """A cell as its ready replicas last posted."""
+        return self._states.get(app, NOBODY)
+
     def load_s(self, version: str) -> float:
         """Seconds from start to ready, as last measured: when to try again a model not loaded."""
         return self._load_s.get(version, DEFAULT_LOAD_S)
+
+
+def _with_replica(state: CellState | None, post: Post) -> CellState:
+    report = post.report
+    if state is None:
+        return CellState(1, report.ongoing, post.age_s, (report.replica,))
+    return CellState(
+        state.ready + 1,
+        state.ongoing + report.ongoing,
+        min(state.age_s, post.age_s),
+        (*state.replicas, report.replica),
+    )
 
 
 def version_of(app: str) -> str:

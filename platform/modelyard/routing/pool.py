@@ -13,6 +13,15 @@ class Cell(NamedTuple):
     deployment: str
 
 
+class CellState(NamedTuple):
+    """A cell as last posted: ready replicas, their requests, and the age of the youngest post."""
+
+    ready: int
+    ongoing: int
+    age_s: float
+    replicas: tuple[str, ...]  # Ray's ids of the ready ones, by which the router hashes them
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A version's cells with a ready replica, in name order: one, until placement makes more."""

@@ -9,7 +9,11 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from modelyard.telemetry.trace import Trace
+    from modelyard.tenancy.claim import Claim
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 BACKUPS: Final = 4
@@ -45,6 +49,15 @@ class RequestRecord:
     attempt: int = 0
     traceparent: str | None = None
     ignored_fields: tuple[str, ...] = field(default=())
+    trace: Trace | None = field(default=None, repr=False, compare=False)  # never logged
+
+    def called_by(self, claim: Claim) -> None:
+        self.tenant, self.key_id, self.tier = claim.tenant, claim.key_id, claim.tier
+
+    def enter(self, stage: str) -> None:
+        """A stage of the data path begins. Costs a test where the request is not traced."""
+        if self.trace is not None:
+            self.trace.enter(stage)
 
     def line(self) -> str:
         # Not asdict: its deep copies cost more than everything else that is done for a record.
@@ -54,7 +67,7 @@ class RequestRecord:
         return _ENCODER.encode(record)
 
 
-_NAMES: Final = tuple(one.name for one in fields(RequestRecord))
+_NAMES: Final = tuple(one.name for one in fields(RequestRecord) if one.name != "trace")
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 

@@ -18,7 +18,12 @@ from modelyard.contract.errors import Unauthenticated
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who the edge found to be calling. Replicas trust this and nothing in a request body."""
+    """Who the edge found to be calling. Replicas trust this and nothing in a request body.
+
+    models, arms, max_context_tokens (prompt plus answer; None: the model's own limit) and features
+    (None: all) are entitlements. subject: a hash of who inside the tenant a signed token speaks
+    for, or empty; metadata, on which nothing is decided.
+    """
 
     tenant: str
     key_id: str
@@ -27,6 +32,13 @@ class Claim:
     priority: str
     roles: tuple[str, ...]
     models: tuple[str, ...]
+    arms: tuple[str, ...] = ("stable",)
+    max_context_tokens: int | None = None
+    features: tuple[str, ...] | None = None
+    subject: str = ""
+
+    def may_use(self, alias: str) -> bool:
+        return "*" in self.models or alias in self.models
 
 
 def sign(claim: Claim, secret: bytes) -> str:
@@ -45,9 +57,9 @@ def verify(token: str, secret: bytes) -> Claim:
         )
     try:
         record = json.loads(base64.urlsafe_b64decode(payload))
-        record["roles"], record["models"] = tuple(record["roles"]), tuple(record["models"])
-        return Claim(**record)
-    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+        lists = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
+        return Claim(**(record | lists))
+    except (binascii.Error, ValueError, AttributeError, TypeError) as error:
         raise Unauthenticated("the claim was signed by another release of modelyard") from error
 
 

@@ -38,10 +38,11 @@ def table_record(**changes: Any) -> dict[str, Any]:
     """The table as a file would hold it, with whole top-level keys replaced by `changes`."""
     record: dict[str, Any] = {
         "schema": "modelyard/table/v1",
+        "region": "eu",
         "routes": {alias: {"stable": version} for alias, (version, _) in VERSIONS.items()},
         "tenants": {
             "alpha": {"tier": "paid", "region": "eu", "models": ["*"]},
-            "beta": {"priority": "batch", "models": ["team/embed"]},
+            "beta": {"region": "eu", "priority": "batch", "models": ["team/embed"]},
         },
         "keys": [
             {"id": "alpha-1", "tenant": "alpha", "sha256": hash_key(ALPHA_KEY)},

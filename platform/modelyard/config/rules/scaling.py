@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from modelyard.config.checked import Checked
-from modelyard.config.faults import Fault, YamlPath
+from modelyard.config.checked import App, Checked
+from modelyard.config.faults import Fault, Severity, YamlPath
 from modelyard.config.serve_file import Autoscaling, Deployment
 
 POLICY: Final = "cluster.scaling_policy:QueuedPlusOngoing"
+METRICS_INTERVAL_S: Final = 1.0
+PROMPT_S: Final = {"look_back_period_s": 10.0, "upscale_delay_s": 5.0}
 
 
 def policy_is_kept(checked: Checked) -> Iterator[Fault]:
@@ -33,7 +35,7 @@ def policy_is_kept(checked: Checked) -> Iterator[Fault]:
 
 
 def replicas_are_set_once(checked: Checked) -> Iterator[Fault]:
-    for path, deployment, _ in _autoscaled(checked):
+    for path, _, deployment, _ in _autoscaled(checked):
         if isinstance(deployment.num_replicas, int):
             yield checked.fault(
                 (*path, "num_replicas"),
@@ -41,18 +43,54 @@ def replicas_are_set_once(checked: Checked) -> Iterator[Fault]:
             )
 
 
-def replicas_stay_above_zero(checked: Checked) -> Iterator[Fault]:
-    """The ingress answers 503 while a version has no replica, so Serve would see no request."""
-    for path, _, scaling in _autoscaled(checked):
-        if scaling.min_replicas < 1:
+def zero_replicas_are_meant(checked: Checked) -> Iterator[Fault]:
+    """From zero an ingress wishes for a replica; nobody wishes for an ingress."""
+    for path, app, _, scaling in _autoscaled(checked):
+        config_path: YamlPath = (*path, "autoscaling_config")
+        if scaling.min_replicas > 0:
+            continue
+        if not app.holds_model:
             yield checked.fault(
-                (*path, "autoscaling_config", "min_replicas"),
-                "scaling from zero comes with a later release: set at least 1",
+                (*config_path, "min_replicas"),
+                "only a model can be brought back from zero: set at least 1",
+            )
+        elif scaling.downscale_to_zero_delay_s is None:
+            yield checked.fault(
+                (*config_path, "downscale_to_zero_delay_s"),
+                "missing, and min_replicas is 0: set how many idle seconds end the last replica "
+                f"(Serve would take downscale_delay_s, {scaling.downscale_delay_s:g})",
             )
 
 
+def metrics_come_each_second(checked: Checked) -> Iterator[Fault]:
+    for path, _, _, scaling in _autoscaled(checked):
+        if scaling.metrics_interval_s > METRICS_INTERVAL_S:
+            own = "metrics_interval_s" in scaling.model_fields_set
+            given = (
+                "" if own else f"missing, and Serve's default is {scaling.metrics_interval_s:g}: "
+            )
+            yield checked.fault(
+                (*path, "autoscaling_config", "metrics_interval_s"),
+                f"{given}set {METRICS_INTERVAL_S:g}, or the policy decides on old load",
+            )
+
+
+def scaling_is_prompt(checked: Checked) -> Iterator[Fault]:
+    """Serve's defaults are made for minutes; callers wait for seconds."""
+    for path, _, _, scaling in _autoscaled(checked):
+        if scaling.min_replicas >= scaling.max_replicas:
+            continue
+        for name, most in PROMPT_S.items():
+            if (value := getattr(scaling, name)) > most:
+                yield checked.fault(
+                    (*path, "autoscaling_config", name),
+                    f"{value:g} s pass before a burst adds a replica: set at most {most:g}",
+                    Severity.WARNING,
+                )
+
+
 def replica_bounds_are_in_order(checked: Checked) -> Iterator[Fault]:
-    for path, _, scaling in _autoscaled(checked):
+    for path, _, _, scaling in _autoscaled(checked):
         config_path: YamlPath = (*path, "autoscaling_config")
         bounds = f"min_replicas {scaling.min_replicas} and max_replicas {scaling.max_replicas}"
         if scaling.min_replicas > scaling.max_replicas:
@@ -71,7 +109,7 @@ def replica_bounds_are_in_order(checked: Checked) -> Iterator[Fault]:
 
 def target_is_below_the_limit(checked: Checked) -> Iterator[Fault]:
     """At target >= limit a full replica looks content, and no replica is ever added."""
-    for path, deployment, scaling in _autoscaled(checked):
+    for path, _, deployment, scaling in _autoscaled(checked):
         if "max_ongoing_requests" not in deployment.model_fields_set:
             continue  # limit_is_given says so; a comparison with Serve's default would only confuse
         limit = deployment.max_ongoing_requests
@@ -102,8 +140,8 @@ def limit_is_given(checked: Checked) -> Iterator[Fault]:
                 )
 
 
-def _autoscaled(checked: Checked) -> Iterator[tuple[YamlPath, Deployment, Autoscaling]]:
+def _autoscaled(checked: Checked) -> Iterator[tuple[YamlPath, App, Deployment, Autoscaling]]:
     for app in checked.apps:
         for path, deployment in app.deployments():
             if deployment.autoscaling_config is not None:
-                yield path, deployment, deployment.autoscaling_config
+                yield path, app, deployment, deployment.autoscaling_config

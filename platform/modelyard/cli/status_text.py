@@ -1,0 +1,124 @@
+"""The lines of `modelyard status`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cluster.observe import AppView, ReplicaView
+from modelyard.control.published import Published
+from modelyard.control.reading import IngressEntry, Reading
+from modelyard.lifecycle.phases import Phase
+
+CONTROL_SILENT_S: Final = 5.0  # it speaks each second
+_DIGEST: Final = 12
+
+
+def app_lines(apps: list[AppView]) -> list[str]:
+    """A line a replica, and one that says what is wrong or why the number is what it is."""
+    lines = []
+    for view in apps:
+        head = f"{view.name:<32} {view.status:<14}"
+        for replica in view.replicas:
+            lines.append(f"{head} {_replica(replica)}")
+            head = " " * len(head)
+        if not view.replicas:
+            counts = ", ".join(f"{count} {state}" for state, count in view.states.items())
+            lines.append(f"{head} {counts}".rstrip())
+        if view.ready != view.desired or view.why:
+            numbers = f"{view.ready} ready, {view.starting} starting, {view.desired} desired"
+            lines.append(f"  {numbers}" + (f": {view.why}" if view.why else ""))
+        if view.message and view.status != "RUNNING":
+            lines.append(f"  {view.message.strip().splitlines()[-1]}")
+    return lines
+
+
+def board_lines(reading: Reading) -> list[str]:
+    """The ingresses with their tables, control's last word, and what beats the file."""
+    lines = [_ingress(entry) for entry in reading.ingresses]
+    if reading.published is None:
+        return [*lines, "control: nothing was ever published"]
+    published, age_s = reading.published, reading.published_age_s or 0.0
+    silent = " NOT ANSWERING, its last word stays," if age_s > CONTROL_SILENT_S else ""
+    word = f"epoch {published.epoch}, revision {published.revision}, {age_s:.0f} s ago"
+    lines.append(f"control:{silent} {word}")
+    if published.held:
+        lines.append(f"  rollouts are HELD: {published.held}")
+    return lines + _word_lines(published)
+
+
+def board_record(reading: Reading) -> dict[str, Any]:
+    """The same for `-o json`."""
+    published = reading.published
+    return {
+        "ingresses": [
+            {
+                "ingress": entry.post.ingress,
+                "table_digest": entry.post.table_digest,
+                "table_valid": entry.post.table_valid,
+                "table_error": entry.post.table_error,
+                "in_flight": dict(entry.post.in_flight),
+                "age_s": entry.age_s,
+            }
+            for entry in reading.ingresses
+        ],
+        "control": None if published is None else _control(published, reading.published_age_s),
+    }
+
+
+def _control(published: Published, age_s: float | None) -> dict[str, Any]:
+    return {
+        "epoch": published.epoch,
+        "revision": published.revision,
+        "age_s": age_s,
+        "held": published.held,
+        "weights": dict(published.weights),
+        "finished": sorted(published.finished),
+        "revoked": sorted(published.revoked),
+        "overrides": [
+            {
+                "kind": one.kind,
+                "target": one.target,
+                "value": one.value,
+                "author": one.author,
+                "reason": one.reason,
+                "expires_in_s": one.left_s,
+            }
+            for one in published.overrides
+        ],
+    }
+
+
+def _word_lines(published: Published) -> list[str]:
+    lines = [
+        f"  rollout {rollout}: {percent:g} % on the canary"
+        + (", finished" if rollout in published.finished else "")
+        for rollout, percent in published.weights
+    ]
+    for one in published.overrides:
+        value = "" if one.value is None else f" {one.value:g}"
+        lines.append(
+            f"  override {one.kind} {one.target}{value}, for {one.left_s:.0f} s more, "
+            f"by {one.author}: {one.reason}"
+        )
+    if published.revoked:
+        lines.append(f"  revoked keys: {', '.join(sorted(published.revoked))}")
+    return lines
+
+
+def _ingress(entry: IngressEntry) -> str:
+    post = entry.post
+    requests = sum(count for _, count in post.in_flight)
+    table = f"table {post.table_digest[:_DIGEST]}" if post.table_digest else "NO TABLE"
+    line = f"ingress {post.ingress}: {table}, {requests} in flight, {entry.age_s:.1f} s ago"
+    if not post.table_valid:
+        line += f"; its latest table was REFUSED: {post.table_error.splitlines()[0]}"
+    return line
+
+
+def _replica(replica: ReplicaView) -> str:
+    started = f", started in {replica.total_s:.1f} s" if replica.phase is Phase.READY else ""
+    return (
+        f"{replica.replica:<10} {replica.phase} {replica.phase_s:.0f} s{started}, "
+        f"{replica.ongoing} ongoing, pid {replica.pid}"
+        + (f": {replica.cause}" if replica.cause else "")
+    )

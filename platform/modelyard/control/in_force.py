@@ -1,0 +1,52 @@
+"""Control's last word as one ingress has it: in force until a later one comes, and aging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from modelyard.control.published import Override, Published, aged, newer
+
+
+class InForce:
+    """Without any word: stable everywhere, nothing revoked, no override.
+
+    It outlives the board's and control's silence: a rollback or a revocation must not be undone by
+    a process that died. Overrides end on time meanwhile.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._last: Published | None = None
+        self._at = now()
+        self.weights: dict[str, float] = {}
+
+    def take(self, published: Published | None) -> bool:
+        """Take what the board holds; True when it says something else than before."""
+        last = self._last
+        kept = newer(last, published)
+        if kept is None or kept is not published:
+            return False
+        self._last, self._at = kept, self._now()
+        self.weights = dict(kept.weights)
+        return last is None or last.order != kept.order
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """(epoch, revision); (0, 0) before the first word."""
+        return self._last.order if self._last else (0, 0)
+
+    @property
+    def revoked(self) -> frozenset[str]:
+        return self._last.revoked if self._last else frozenset()
+
+    @property
+    def overrides(self) -> tuple[Override, ...]:
+        """Those that have not run out."""
+        if self._last is None or not self._last.overrides:
+            return ()
+        return aged(self._last, self._now() - self._at).overrides
+
+    @property
+    def drained(self) -> frozenset[str]:
+        """Apps of cells that get no new requests."""
+        return frozenset(one.target for one in self.overrides if one.kind == "drain")

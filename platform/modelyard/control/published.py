@@ -1,0 +1,67 @@
+"""What control publishes to every ingress: weights, revoked keys and overrides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+OverrideKind = Literal["limit", "floor", "ceiling", "freeze", "drain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """An operator's word that beats the file until it expires.
+
+    kind and target: `limit`: "tenant/field" of Limits; `floor` and
+    `ceiling`: a version, value replicas; `freeze`: a version whose scaling holds; `drain`: the app
+    of a cell, which gets no new requests.
+    author: the id of the key that set it. left_s: seconds left when this was published; it travels
+    instead of a wall time because clocks differ between nodes.
+    """
+
+    kind: OverrideKind
+    target: str
+    value: float | None
+    author: str
+    reason: str
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One revision of control's word.
+
+    weights: (rollout id, percent of conversations on the canary, 0..100). finished: the rollouts
+    among them that never start again. revoked: key ids. held: why no rollout may move on its own;
+    empty when they may.
+    """
+
+    epoch: int
+    revision: int
+    weights: tuple[tuple[str, float], ...] = ()
+    revoked: frozenset[str] = frozenset()
+    overrides: tuple[Override, ...] = ()
+    finished: frozenset[str] = frozenset()
+    held: str = ""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The higher one wins: an older control may still be talking."""
+        return self.epoch, self.revision
+
+    def weight(self, rollout: str) -> float | None:
+        """Percent on the canary; None for a rollout that control has not begun."""
+        return dict(self.weights).get(rollout)
+
+
+def aged(published: Published, age_s: float) -> Published:
+    """As it is `age_s` later: an override ends on time with no control to take it back."""
+    left = (replace(one, left_s=one.left_s - age_s) for one in published.overrides)
+    return replace(published, overrides=tuple(one for one in left if one.left_s > 0))
+
+
+def newer(one: Published | None, other: Published | None) -> Published | None:
+    """The later of two. Of the same revision the second: its seconds left are fresher."""
+    if one is None or other is None:
+        return one or other
+    return one if one.order > other.order else other

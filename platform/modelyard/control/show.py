@@ -1,0 +1,72 @@
+"""Control's state as an operator sees it: plain data, times as seconds left or ago."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modelyard.control.last_table import LastTable
+from modelyard.control.state import State
+
+
+def status(state: State, tables: LastTable, now: float) -> dict[str, Any]:
+    return {
+        "epoch": state.epoch,
+        "revision": state.revision,
+        "held": state.held,
+        "table_digest": tables.digest,
+        "table_valid": tables.table is not None and not tables.error,
+        "table_error": tables.error,
+        "rollouts": [
+            {
+                "id": rollout,
+                "percent": weight.percent,
+                "finished": weight.finished,
+                "author": weight.author,
+                "reason": weight.reason,
+                "ago_s": round(now - weight.at, 1),
+            }
+            for rollout, weight in sorted(state.weights.items())
+        ],
+        "overrides": overrides(state, now),
+        "revoked_keys": sorted(state.revoked),
+    }
+
+
+def overrides(state: State, now: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": one.id,
+            "kind": one.kind,
+            "target": one.target,
+            "value": one.value,
+            "author": one.author,
+            "reason": one.reason,
+            "expires_in_s": round(one.expires_at - now, 1),
+        }
+        for one in state.live_overrides(now)
+    ]
+
+
+def keys(state: State, tables: LastTable) -> list[dict[str, Any]]:
+    """The table's keys without their hashes, then revoked ids that the table no longer has."""
+    listed = {} if tables.table is None else {key.id: key for key in tables.table.keys}
+    records: list[dict[str, Any]] = [
+        {
+            "id": key.id,
+            "tenant": key.tenant,
+            "roles": list(key.roles),
+            "expires": None if key.expires is None else key.expires.isoformat(),
+            "revoked": key.id in state.revoked,
+        }
+        for key in listed.values()
+    ]
+    records += [
+        {"id": identifier, "tenant": None, "roles": [], "expires": None, "revoked": True}
+        for identifier in sorted(state.revoked)
+        if identifier not in listed
+    ]
+    for record in records:
+        if (revocation := state.revoked.get(record["id"])) is not None:
+            record["revoked_by"] = revocation.author
+            record["reason"] = revocation.reason
+    return records

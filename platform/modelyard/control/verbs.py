@@ -1,0 +1,181 @@
+"""What an operator can ask of control, and what each verb does to the state."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from modelyard.config.quotas import Limits
+from modelyard.config.table import Table
+from modelyard.contract.errors import InvalidRequest, NotFound
+from modelyard.contract.validate import validated
+from modelyard.control.arguments import (
+    AddOverride,
+    Arguments,
+    Release,
+    RemoveOverride,
+    Revoke,
+    SetWeight,
+)
+from modelyard.control.state import (
+    By,
+    Done,
+    State,
+    StoredOverride,
+    add_override,
+    release,
+    remove_override,
+    revoke,
+    set_weight,
+)
+from modelyard.quota.figures import SMALL
+
+REMEMBERED: Final = 256  # requests whose second coming is recognised
+
+Outcome: TypeAlias = dict[str, str | float | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One verb as it arrives. request: an id of this very call, the same when it is sent again."""
+
+    verb: str
+    args: Mapping[str, Any]
+    author: str
+    request: str
+
+    def digest(self) -> str:
+        text = json.dumps([self.verb, dict(self.args), self.author], sort_keys=True, default=repr)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def execute(
+    state: State, command: Command, table: Table | None, now: float
+) -> tuple[State, Outcome]:
+    """The next state and the answer; the same state for a command that was carried out before.
+
+    table: the last good one, None before it, when names cannot be checked. Raises RequestError.
+    """
+    digest = command.digest()
+    for done in state.done:
+        if done.request == command.request:
+            if done.digest != digest:
+                raise InvalidRequest(
+                    "this Idempotency-Key was used for another request: send a new one",
+                    reason="idempotency_key_reused",
+                )
+            return state, done.outcome
+    verb = VERBS.get(command.verb)
+    if verb is None:
+        raise NotFound(f"control has no verb {command.verb}", reason="no_verb")
+    model, act = verb
+    changed, outcome = act(state, validated(model, command.args), command, table, now)
+    done = Done(request=command.request, digest=digest, outcome=outcome)
+    remembered = (*changed.done, done)[-REMEMBERED:]
+    return changed.model_copy(update={"done": remembered}), outcome
+
+
+def _set_weight(
+    state: State, args: SetWeight, command: Command, table: Table | None, now: float
+) -> tuple[State, Outcome]:
+    if table is not None and args.rollout not in state.weights:
+        known = {route.rollout.id for route in table.routes.values() if route.rollout}
+        _require(args.rollout, known, "rollout", "rollout", "routes")
+    by = By(command.author, args.reason, now)
+    changed = set_weight(state, args.rollout, args.percent, by, finish=args.finish)
+    return changed, {
+        "rollout": args.rollout,
+        "percent": args.percent,
+        "finished": args.finish,
+        "revision": changed.revision,
+    }
+
+
+def _revoke(
+    state: State, args: Revoke, command: Command, table: Table | None, now: float
+) -> tuple[State, Outcome]:
+    if table is not None:
+        _require(args.key, {key.id for key in table.keys}, "key", "key", "keys")
+    changed = revoke(state, args.key, By(command.author, args.reason, now))
+    return changed, {"key": args.key, "revoked": True, "revision": changed.revision}
+
+
+def _add_override(
+    state: State, args: AddOverride, command: Command, table: Table | None, now: float
+) -> tuple[State, Outcome]:
+    _check_override(args, table)
+    # Of the request, so that the same request again would make the same one.
+    identifier = "o-" + hashlib.sha256(command.request.encode()).hexdigest()[:10]
+    override = StoredOverride(
+        id=identifier,
+        kind=args.kind,
+        target=args.target,
+        value=args.value,
+        author=command.author,
+        reason=args.reason,
+        expires_at=now + args.expires_in_s,
+    )
+    changed = add_override(state, override, now)
+    return changed, {
+        "id": identifier,
+        "expires_at": override.expires_at,
+        "revision": changed.revision,
+    }
+
+
+def _remove_override(
+    state: State, args: RemoveOverride, command: Command, table: Table | None, now: float
+) -> tuple[State, Outcome]:
+    changed = remove_override(state, args.id, now)
+    return changed, {"id": args.id, "removed": True, "revision": changed.revision}
+
+
+def _release(
+    state: State, args: Release, command: Command, table: Table | None, now: float
+) -> tuple[State, Outcome]:
+    changed = release(state)
+    return changed, {"held": "", "revision": changed.revision}
+
+
+def _check_override(args: AddOverride, table: Table | None) -> None:
+    """Raises InvalidRequest or NotFound for an override that could not mean anything."""
+    needs_value = args.kind in ("limit", "floor", "ceiling")
+    if needs_value and args.value is None:
+        raise InvalidRequest(f"a {args.kind} needs a value", param="value")
+    if not needs_value and args.value is not None:
+        raise InvalidRequest(f"a {args.kind} takes no value: remove it", param="value")
+    if args.value is not None and args.value != int(args.value):
+        raise InvalidRequest("value must be a whole number", param="value")
+    if args.kind == "limit":
+        tenant, _, field = args.target.partition("/")
+        if field.removeprefix(SMALL) not in Limits.model_fields:
+            raise InvalidRequest(
+                f"target must be tenant/field, field one of {', '.join(Limits.model_fields)}",
+                param="target",
+            )
+        if table is not None:
+            _require(tenant, set(table.tenants), "tenant", "target", "tenants")
+    elif "@" not in args.target:
+        raise InvalidRequest("target must be a name@version", param="target")
+
+
+def _require(name: str, known: set[str], what: str, param: str, where: str) -> None:
+    if name not in known:
+        raise NotFound(
+            f"the table has no {what} {name!r}: look under `{where}`",
+            param=param,
+            reason=f"no_{what}",
+        )
+
+
+_Act: TypeAlias = Callable[[State, Any, Command, Table | None, float], tuple[State, Outcome]]
+VERBS: Final[dict[str, tuple[type[Arguments], _Act]]] = {
+    "set_weight": (SetWeight, _set_weight),
+    "revoke": (Revoke, _revoke),
+    "add_override": (AddOverride, _add_override),
+    "remove_override": (RemoveOverride, _remove_override),
+    "release": (Release, _release),
+}

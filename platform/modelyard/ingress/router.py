@@ -1,0 +1,90 @@
+"""Where this ingress sends a request: resolution under control's word, then a cell."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from modelyard.config.table import Table
+from modelyard.contract.envelope import Failure
+from modelyard.contract.operations import Operation
+from modelyard.control.in_force import InForce
+from modelyard.ingress.demand import Demand
+from modelyard.ingress.prepared import Prepared
+from modelyard.routing.cells import InFlight, pick_cell
+from modelyard.routing.fleet import Fleet
+from modelyard.routing.other_arm import other_arm
+from modelyard.routing.pool import Cell
+from modelyard.routing.resolve import NotLoaded, Target, resolve
+from modelyard.routing.steering import Steering
+from modelyard.routing.trail import Trail
+from modelyard.tenancy.callers import Caller
+
+WISH_LOAD_TIMES: Final = 2  # how long a wish for a model holds, in times that it takes to load
+
+
+class Router:
+    """One per ingress process."""
+
+    def __init__(self, fleet: Fleet, in_force: InForce, demand: Demand, rng: random.Random) -> None:
+        self._fleet = fleet
+        self._in_force = in_force
+        self._demand = demand
+        self._rng = rng
+        self.in_flight = InFlight()
+
+    @property
+    def steering(self) -> Steering:
+        return Steering(self._in_force.weights, self._in_force.drained)
+
+    def target(
+        self,
+        alias: str,
+        operation: Operation,
+        caller: Caller,
+        table: Table,
+        conversation: str,
+        trail: Trail | None = None,
+    ) -> Target:
+        """What `resolve` says. A version that should answer and has no replica is wished for."""
+        try:
+            target = resolve(
+                alias,
+                operation,
+                caller,
+                table,
+                self._fleet,
+                self.steering,
+                key=conversation,
+                nonce="" if conversation else f"{self._rng.getrandbits(64):x}",
+                trail=trail,
+            )
+        except NotLoaded as error:
+            self.wish(error.version)
+            raise
+        if target.missing:
+            self.wish(target.missing)
+        return target
+
+    def wish(self, version: str) -> None:
+        self._demand.wish(version, WISH_LOAD_TIMES * self._fleet.load_s(version))
+
+    def other(
+        self, target: Target, failure: Failure, caller: Caller, table: Table
+    ) -> Target | None:
+        """The other arm, when it alone has what `target` lacks."""
+        return other_arm(target, failure, caller, table, self._fleet, self.steering)
+
+    def cell(self, prepared: Prepared) -> Cell:
+        """The cell of the next attempt: another than before, where there is another. Inside a cell
+        Serve itself keeps away from a replica that died."""
+        cell = pick_cell(
+            prepared.target.pool,
+            prepared.envelope.affinity,
+            self._fleet,
+            self.in_flight,
+            self._rng,
+            prepared.tried,
+        )
+        prepared.tried.append(cell)
+        return cell

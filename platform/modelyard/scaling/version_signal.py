@@ -1,0 +1,114 @@
+"""What the board says about a version that matters to its scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Final
+
+from modelyard.control.ingress_post import IngressPost
+from modelyard.control.published import Override, Published
+from modelyard.control.reading import Reading
+
+# An ingress posts five times a second. One that is silent for so long is dead, or its loop is
+# stuck: what waited there is not counted for ever.
+INGRESS_SILENT_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number of replicas that someone asked for, and the seconds that it still holds."""
+
+    replicas: int
+    author: str
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSignal:
+    """One version: requests that wait at all ingresses, and the bounds in force.
+
+    wish: an ingress's, whose callers are told to come back (its author is empty). freeze: scaling
+    holds; its number means nothing.
+    """
+
+    waiting: float = 0
+    wish: Bound | None = None
+    floor: Bound | None = None
+    ceiling: Bound | None = None
+    freeze: Bound | None = None
+
+    def in_cell(self, cells: int, age_s: float) -> VersionSignal:
+        """One cell's part, `age_s` seconds later: everything split evenly over so many cells.
+
+        Each cell rounds bounds up, so that together they never stay below what was asked.
+        """
+        return VersionSignal(
+            waiting=self.waiting / cells,
+            wish=_part(self.wish, cells, age_s),
+            floor=_part(self.floor, cells, age_s),
+            ceiling=_part(self.ceiling, cells, age_s),
+            freeze=_part(self.freeze, cells, age_s),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoardSignal:
+    """A whole reading, taken apart by version. up_s: seconds that the board had run by then."""
+
+    up_s: float
+    versions: dict[str, VersionSignal] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reading: Reading) -> BoardSignal:
+        fresh = [entry.post for entry in reading.ingresses if entry.age_s < INGRESS_SILENT_S]
+        versions = _waiting(fresh)
+        for wish in reading.wishes:
+            bound = Bound(wish.replicas, "", wish.left_s)
+            known = versions.get(wish.version, VersionSignal())
+            versions[wish.version] = replace(known, wish=_larger(known.wish, bound))
+        for override in _in_force(reading.published):
+            known = versions.get(override.target, VersionSignal())
+            versions[override.target] = _bounded(known, override)
+        return cls(reading.up_s, versions)
+
+
+def _waiting(posts: Iterable[IngressPost]) -> dict[str, VersionSignal]:
+    total: dict[str, int] = {}
+    for post in posts:
+        for version, _, requests in post.waiting:
+            total[version] = total.get(version, 0) + requests
+    return {version: VersionSignal(waiting=requests) for version, requests in total.items()}
+
+
+def _in_force(published: Published | None) -> list[Override]:
+    """The board counts their seconds down: what control published runs out without it too."""
+    overrides = published.overrides if published is not None else ()
+    return [override for override in overrides if override.left_s > 0]
+
+
+def _bounded(known: VersionSignal, override: Override) -> VersionSignal:
+    bound = Bound(int(override.value or 0), override.author, override.left_s)
+    match override.kind:
+        case "floor":
+            return replace(known, floor=_larger(known.floor, bound))
+        case "ceiling":
+            return replace(known, ceiling=_smaller(known.ceiling, bound))
+        case "freeze":
+            return replace(known, freeze=bound)
+    return known
+
+
+def _larger(one: Bound | None, other: Bound) -> Bound:
+    return one if one is not None and one.replicas > other.replicas else other
+
+
+def _smaller(one: Bound | None, other: Bound) -> Bound:
+    return one if one is not None and one.replicas < other.replicas else other
+
+
+def _part(bound: Bound | None, cells: int, age_s: float) -> Bound | None:
+    if bound is None or bound.left_s <= age_s:
+        return None
+    return replace(bound, replicas=ceil(bound.replicas / cells), left_s=bound.left_s - age_s)

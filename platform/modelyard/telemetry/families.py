@@ -1,0 +1,166 @@
+"""Every metric family of the platform: its name, labels and buckets. Nothing else may be exported.
+
+A family is declared here once a process can fill it, and not before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from modelyard.config.routes import Deadlines
+from modelyard.telemetry.family import Family
+
+
+def _edges(*seconds: float) -> tuple[float, ...]:
+    """With every default deadline among them: whether one was met can then be read exactly."""
+    deadlines = Deadlines()
+    own = (deadlines.first_token_s, deadlines.idle_s, deadlines.total_s, deadlines.early_status_s)
+    return tuple(sorted({float(edge) for edge in (*seconds, *own)}))
+
+
+TTFT_EDGES: Final = _edges(
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 5, 7.5, 30
+)
+ITL_EDGES: Final = _edges(
+    0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5
+)
+DURATION_EDGES: Final = _edges(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 20, 30, 120)
+
+_SERVED: Final = ("model", "version", "arm", "tier")
+
+# One request: its ingress counts it when its books close.
+REQUESTS: Final = Family(
+    "requests",
+    "counter",
+    "Requests that ended, by the code of contract section 4; `ok` and `cancelled` among them.",
+    ("model", "version", "arm", "route", "tier", "code"),
+)
+REJECTED: Final = Family(
+    "requests_rejected",
+    "counter",
+    "Requests that ended before any output with a 4xx or 503, by the reason that was told.",
+    ("model", "version", "tier", "code", "reason"),
+)
+RETRIES: Final = Family(
+    "retries",
+    "counter",
+    "Requests sent a second time because a replica died under them.",
+    ("model", "version"),
+)
+FIRST_TOKEN: Final = Family(
+    "time_to_first_token_seconds",
+    "histogram",
+    "From a request's arrival to its first item; of a unary answer, to the whole.",
+    _SERVED,
+    TTFT_EDGES,
+)
+INTER_TOKEN: Final = Family(
+    "inter_token_latency_seconds",
+    "histogram",
+    "Between the tokens of a stream as the ingress relays it. A gap before n tokens counts as n.",
+    _SERVED,
+    ITL_EDGES,
+)
+DURATION: Final = Family(
+    "request_duration_seconds",
+    "histogram",
+    "From a request's arrival to its last byte, for requests that reached a version.",
+    (*_SERVED, "code"),
+    DURATION_EDGES,
+)
+TOKENS: Final = Family(
+    "tokens",
+    "counter",
+    "Tokens by direction: input, cached (those of input that the prefix cache held), output.",
+    (*_SERVED, "direction"),
+)
+TENANT_TOKENS: Final = Family(
+    "tenant_tokens",
+    "counter",
+    "Input and output tokens of the tenants that use most, and of all others as `other`.",
+    ("tenant", "direction"),
+)
+# Quotas. `kind` is the class of models that a bucket is for: generator or small.
+QUOTA_ADMITTED: Final = Family(
+    "quota_admitted", "counter", "Requests that quotas let pass, in shadow mode all.", ("kind",)
+)
+QUOTA_REFUSED: Final = Family(
+    "quota_refused", "counter", "Requests that quotas refused.", ("kind",)
+)
+QUOTA_WOULD_REFUSE: Final = Family(
+    "quota_would_refuse",
+    "counter",
+    "Requests that quotas in shadow mode would have refused.",
+    ("kind",),
+)
+QUOTA_SETTLED: Final = Family(
+    "quota_settled_tokens",
+    "counter",
+    "Tokens that were charged to quotas when their requests ended.",
+    ("kind", "direction"),
+)
+IN_FLIGHT: Final = Family(
+    "requests_in_flight", "gauge", "Requests that an ingress works on.", ("replica", "version")
+)
+
+# What a model replica is doing.
+SEQUENCES_ACTIVE: Final = Family(
+    "sequences_active", "gauge", "Sequences or inputs that the model computes now."
+)
+SEQUENCES_WAITING: Final = Family(
+    "sequences_waiting", "gauge", "Sequences or inputs that wait inside the replica."
+)
+KV_CACHE: Final = Family("kv_cache_ratio", "gauge", "Used share of the KV cache, 0 to 1.")
+
+# The fleet, as the board has it.
+REPLICA_PHASE: Final = Family(
+    "replica_phase",
+    "gauge",
+    "1 for the phase that a replica is in.",
+    ("version", "app", "replica", "phase"),
+)
+STARTUP_PHASE: Final = Family(
+    "startup_phase_seconds",
+    "gauge",
+    "Seconds that a replica took for a phase of its start.",
+    ("version", "app", "replica", "phase"),
+)
+REPLICAS_READY: Final = Family(
+    "replicas_ready", "gauge", "Replicas of a version that may be sent requests.", ("version",)
+)
+REPLICAS_DESIRED: Final = Family(
+    "replicas_desired",
+    "gauge",
+    "Replicas that the scaling policy last asked for, before Serve's delays and bounds.",
+    ("version",),
+)
+ROLLOUT_WEIGHT: Final = Family(
+    "rollout_weight_ratio",
+    "gauge",
+    "Share of a model's conversations that its canary version answers, 0 to 1.",
+    ("model", "version"),
+)
+CONFIG_VALID: Final = Family(
+    "config_valid", "gauge", "Whether the last table given to an ingress was good.", ("replica",)
+)
+CONFIG_INFO: Final = Family(
+    "config_info", "gauge", "1 for the table an ingress runs on.", ("replica", "digest")
+)
+CONTROL_UP: Final = Family("control_up", "gauge", "Whether control was heard from lately.")
+BOARD_UP: Final = Family("board_up_seconds", "gauge", "Seconds since the board last started.")
+SCRAPE_MISSING: Final = Family(
+    "scrape_missing",
+    "gauge",
+    "1 for a process that did not answer this scrape in time, 0 for one that did.",
+    ("app", "replica"),
+)
+
+# Every process.
+BUILD_INFO: Final = Family("build_info", "gauge", "1, with the release that runs.", ("release",))
+SPANS_DROPPED: Final = Family(
+    "spans_dropped",
+    "counter",
+    "Trace spans that were not exported.",
+)
+
+FAMILIES: Final = tuple(one for one in list(globals().values()) if isinstance(one, Family))

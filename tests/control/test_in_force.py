@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from modelyard.control.in_force import InForce
+from modelyard.control.published import Override, Published
+
+DRAIN = Override("drain", "gen@1.0.0--b", None, "ops-1", "a test", 30.0)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 50.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_without_any_word_nothing_is_in_force() -> None:
+    nothing = InForce(Clock())
+    assert not nothing.weights
+    assert not nothing.revoked
+    assert not nothing.drained
+    assert nothing.order == (0, 0)
+    assert not nothing.take(None)
+
+
+def test_a_later_word_replaces_an_earlier_one_and_never_the_other_way() -> None:
+    word = InForce(Clock())
+    assert word.take(Published(2, 7, (("r", 5.0),), frozenset({"k"})))
+    assert not word.take(Published(1, 9, (("r", 50.0),)))
+    assert not word.take(Published(2, 6))
+    assert (word.weights, word.order) == ({"r": 5.0}, (2, 7))
+    assert word.revoked == {"k"}
+
+
+def test_the_same_word_again_is_no_news() -> None:
+    word = InForce(Clock())
+    assert word.take(Published(1, 1))
+    assert not word.take(Published(1, 1))
+    assert word.take(Published(1, 2))
+
+
+def test_a_board_that_lost_everything_takes_nothing_back() -> None:
+    word = InForce(Clock())
+    word.take(Published(1, 1, (("r", 5.0),), frozenset({"k"})))
+    assert not word.take(None)
+    assert word.revoked == {"k"}
+    assert word.weights == {"r": 5.0}
+
+
+def test_an_override_ends_on_time_while_nobody_speaks() -> None:
+    clock = Clock()
+    word = InForce(clock)
+    word.take(Published(1, 1, overrides=(DRAIN,)))
+    clock.now_s += 29.0
+    assert word.drained == {"gen@1.0.0--b"}
+    clock.now_s += 1.0
+    assert word.drained == frozenset()
+
+
+def test_hearing_the_same_word_again_renews_what_is_left_of_an_override() -> None:
+    """Control says each second what is left; an ingress does not count from the first time."""
+    clock = Clock()
+    word = InForce(clock)
+    word.take(Published(1, 1, overrides=(DRAIN,)))
+    clock.now_s += 20.0
+    word.take(Published(1, 1, overrides=(DRAIN,)))
+    clock.now_s += 20.0
+    assert word.drained == {"gen@1.0.0--b"}

@@ -1,0 +1,166 @@
+"""Control's state: what each change does, and what a start makes of the store and the board."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modelyard.contract.errors import ConfigError, InvalidRequest, NotFound
+from modelyard.control.published import Published
+from modelyard.control.state import (
+    MAX_OVERRIDES,
+    OLDER_THAN_THE_BOARD,
+    By,
+    State,
+    StoredOverride,
+    add_override,
+    decode,
+    published,
+    release,
+    remove_override,
+    revoke,
+    set_weight,
+    take_over,
+)
+
+NOW = 1_000.0
+BY = By("ops-1", "because", NOW)
+
+
+def override(
+    identifier: str = "o-1", target: str = "gen@1", expires_at: float = NOW + 60
+) -> StoredOverride:
+    return StoredOverride(
+        id=identifier,
+        kind="freeze",
+        target=target,
+        value=None,
+        author="ops-1",
+        reason="because",
+        expires_at=expires_at,
+    )
+
+
+def a_full_state() -> State:
+    state = set_weight(State(epoch=3), "r-1", 25.0, BY, finish=False)
+    state = set_weight(state, "r-2", 100.0, BY, finish=True)
+    state = revoke(state, "key-1", BY)
+    return add_override(state, override(), NOW)
+
+
+def test_what_is_written_is_read_back_whole() -> None:
+    state = a_full_state()
+    assert decode(state.encode()) == state
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}x", b'{"schema": "modelyard/control/v9"}', b'{"news": 1}']
+)
+def test_what_another_release_wrote_is_not_guessed_at(data: bytes) -> None:
+    with pytest.raises(ConfigError, match="run the release that wrote it"):
+        decode(data)
+
+
+def test_each_change_has_a_revision_of_its_own() -> None:
+    assert (a_full_state().revision, published(a_full_state(), NOW).order) == (4, (3, 4))
+
+
+def test_a_finished_rollout_never_starts_again() -> None:
+    state = a_full_state()
+    for percent in (0.0, 100.0):
+        with pytest.raises(InvalidRequest, match="finished at 100 %") as caught:
+            set_weight(state, "r-2", percent, BY, finish=False)
+        assert caught.value.reason == "finished"
+    word = published(state, NOW)
+    assert (word.weight("r-2"), word.finished) == (100.0, frozenset({"r-2"}))
+
+
+@pytest.mark.parametrize("percent", [-0.1, 100.1, float("nan"), float("inf")])
+def test_a_weight_is_a_percentage(percent: float) -> None:
+    with pytest.raises(InvalidRequest, match="from 0 to 100"):
+        set_weight(State(), "r", percent, BY, finish=False)
+
+
+def test_a_key_is_revoked_once_and_its_first_revocation_kept() -> None:
+    state = revoke(State(), "k", BY)
+    assert revoke(state, "k", By("other", "again", NOW + 1)) is state
+
+
+def test_an_override_ends_by_the_clock() -> None:
+    state = add_override(State(), override(), NOW)
+    assert [one.left_s for one in published(state, NOW + 20).overrides] == [40.0]
+    assert published(state, NOW + 60).overrides == ()
+    with pytest.raises(NotFound):
+        remove_override(state, "o-1", NOW + 60)
+    assert remove_override(state, "o-1", NOW + 59).overrides == ()
+
+
+def test_a_second_override_for_a_target_replaces_the_first() -> None:
+    state = add_override(add_override(State(), override(), NOW), override("o-2"), NOW)
+    assert [one.id for one in state.overrides] == ["o-2"]
+    state = add_override(state, override("o-3", "other@1"), NOW)
+    assert [one.id for one in state.overrides] == ["o-2", "o-3"]
+
+
+def test_overrides_are_bounded_and_expired_ones_make_room() -> None:
+    state = State(overrides=tuple(override(f"o-{n}", f"m@{n}") for n in range(MAX_OVERRIDES)))
+    with pytest.raises(InvalidRequest, match="remove some"):
+        add_override(state, override("more", "more@1"), NOW)
+    later = add_override(state, override("more", "more@1", NOW + 999), NOW + 60)
+    assert [one.id for one in later.overrides] == ["more"]
+
+
+def test_a_control_that_starts_on_its_own_store_changes_the_epoch_only() -> None:
+    state = a_full_state()
+    following = take_over(state, published(state, NOW), NOW)
+    assert following.epoch == 4
+    assert following.model_copy(update={"epoch": 3, "revision": state.revision}) == state
+
+
+def test_a_first_control_on_an_empty_board_holds_nothing() -> None:
+    following = take_over(State(), None, NOW)
+    assert (following.epoch, following.held, following.weights) == (1, "", {})
+
+
+def test_a_lost_store_is_filled_from_the_board_and_rollouts_are_held() -> None:
+    lost = a_full_state()
+    word = published(lost, NOW)
+    following = take_over(State(), word, NOW + 30)
+    again = published(following, NOW + 30)
+    assert again.order > word.order
+    assert (again.weights, again.finished, again.revoked) == (
+        word.weights,
+        word.finished,
+        word.revoked,
+    )
+    assert [(one.kind, one.target, one.author) for one in again.overrides] == [
+        ("freeze", "gen@1", "ops-1")
+    ]
+    assert following.held == again.held == OLDER_THAN_THE_BOARD
+    assert release(following).held == ""
+    assert release(State()) == State()
+
+
+def test_an_older_copy_of_the_store_takes_the_boards_weights_and_keeps_its_revocations() -> None:
+    older = revoke(set_weight(State(epoch=3), "r-1", 5.0, BY, finish=False), "old-key", BY)
+    word = Published(3, 9, (("r-1", 50.0),), frozenset({"new-key"}))
+    following = take_over(older, word, NOW)
+    assert following.weights["r-1"].percent == 50.0
+    assert set(following.revoked) == {"old-key", "new-key"}
+    assert following.held
+
+
+@given(
+    st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    st.none() | st.tuples(st.integers(0, 5), st.integers(0, 5)),
+)
+def test_a_new_epoch_is_later_than_store_and_board(
+    kept: tuple[int, int], held: tuple[int, int] | None
+) -> None:
+    mirror = None if held is None else Published(*held)
+    following = take_over(State(epoch=kept[0], revision=kept[1]), mirror, NOW)
+    order = (following.epoch, following.revision)
+    assert order > kept
+    assert following.epoch > max(kept[0], held[0] if held else 0) - (held is None)
+    assert held is None or order > held

@@ -1,0 +1,177 @@
+"""Two ingress replicas that act as one: a quota holds over both, however connections are spread.
+
+Each ingress listens on a port of its own behind HAProxy, so a test can skew what goes where.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from modelyard.config.demo import OPS_KEY
+
+pytestmark = pytest.mark.integration
+
+CHAT = "/v1/chat/completions"
+BURST = 300  # output tokens of `metered`, in tests/integration/conftest.py
+PER_S = 10.0
+MAX_ACTIVE = 4
+
+
+def body(tokens: int, **changes: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": "Tell me a long story about a dog."}]
+    made = {"model": "support-assistant", "messages": messages, "max_tokens": tokens}
+    return made | {"ignore_eos": True} | changes
+
+
+def port_of(ingress: psutil.Process) -> int:
+    """The one on which it answers our probes."""
+    for connection in ingress.net_connections(kind="tcp"):
+        if connection.status == psutil.CONN_LISTEN and is_ours(connection.laddr.port):
+            return int(connection.laddr.port)
+    pytest.fail(f"{ingress} listens nowhere")
+
+
+def is_ours(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health/live", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture
+def metered(platform: Any, test_keys: dict[str, str]) -> Iterator[list[httpx.Client]]:
+    """A client of each ingress, with the key of `metered`."""
+    headers = {"Authorization": f"Bearer {test_keys['metered']}"}
+    clients = [
+        httpx.Client(base_url=f"http://127.0.0.1:{port_of(one)}", headers=headers, timeout=60.0)
+        for one in platform.ingresses()
+    ]
+    yield clients
+    for client in clients:
+        client.close()
+
+
+def full_again(metered: list[httpx.Client], wait_for: Any) -> None:
+    """Wait until the whole burst can be had at one ingress: what the others hold is called back."""
+
+    def admitted() -> bool:
+        answer = metered[0].post(CHAT, json=body(1, max_completion_tokens=1, max_tokens=BURST))
+        return answer.status_code == 200
+
+    wait_for("the whole burst at one ingress", admitted)
+
+
+def test_a_burst_at_one_ingress_is_the_tenants_whole_burst(
+    metered: list[httpx.Client], wait_for: Any
+) -> None:
+    assert len(metered) == 2
+    full_again(metered, wait_for)
+
+
+@pytest.mark.parametrize("skew", [(12, 0), (9, 3), (6, 6)])
+def test_both_ingresses_together_never_exceed_the_quota(
+    metered: list[httpx.Client], wait_for: Any, skew: tuple[int, int]
+) -> None:
+    full_again(metered, wait_for)
+    calls = [client for client, count in zip(metered, skew, strict=True) for _ in range(count)]
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(calls)) as pool:
+        answers = list(pool.map(lambda client: client.post(CHAT, json=body(60)), calls))
+    took_s = time.monotonic() - began
+    served = [answer for answer in answers if answer.status_code == 200]
+    refused = [answer for answer in answers if answer.status_code != 200]
+    assert served
+    tokens = sum(answer.json()["usage"]["completion_tokens"] for answer in served)
+    assert tokens <= BURST + PER_S * took_s
+    assert refused, "twelve times 60 tokens are more than the burst, and twelve more than four"
+    for answer in refused:
+        assert answer.status_code == 429
+        error = answer.json()["error"]
+        assert error["code"] == "rate_limit_exceeded"
+        assert error["reason"] in ("quota_output", "quota_sequences")
+        assert 1 <= int(answer.headers["retry-after"]) <= 120
+        assert answer.headers["x-should-retry"] == "true"
+        assert answer.headers["x-ratelimit-limit-output-tokens"] == "600"
+
+
+def test_what_no_bucket_can_hold_is_refused_for_good(metered: list[httpx.Client]) -> None:
+    answer = metered[0].post(CHAT, json=body(BURST + 1))
+    assert answer.status_code == 400
+    assert answer.json()["error"]["reason"] == "request_exceeds_burst"
+    assert answer.headers["x-should-retry"] == "false"
+
+
+def test_an_answer_says_what_is_left(metered: list[httpx.Client], wait_for: Any) -> None:
+    def answered() -> httpx.Response | None:
+        answer = metered[0].post(CHAT, json=body(5))
+        return answer if answer.status_code == 200 else None
+
+    answer = wait_for("an answer", answered)
+    assert answer.headers["x-ratelimit-limit-input-tokens"] == "60000"
+    assert 0 <= int(answer.headers["x-ratelimit-remaining-output-tokens"]) <= BURST
+    assert answer.headers["x-ratelimit-reset-tokens"].endswith("s")
+
+
+def test_small_models_are_metered_apart(metered: list[httpx.Client]) -> None:
+    asked = {"model": "support-embed", "input": "where is my parcel?"}
+    answer = metered[1].post("/v1/embeddings", json=asked)
+    assert answer.status_code == 200
+    assert answer.headers["x-ratelimit-limit-input-tokens"] == "60000"
+    too_long = {"model": "support-embed", "input": [[101] + [2000] * 200 + [102]] * 11}
+    answer = metered[1].post("/v1/embeddings", json=too_long)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["reason"] == "request_exceeds_burst"
+
+
+def test_a_stream_that_is_left_gives_back_what_it_did_not_use(
+    metered: list[httpx.Client], wait_for: Any
+) -> None:
+    full_again(metered, wait_for)
+    with metered[0].stream("POST", CHAT, json=body(BURST - 20, stream=True)) as answer:
+        assert answer.status_code == 200
+        next(answer.iter_lines())
+    # Without the refund the burst would take 30 s to come back.
+    wait_for("the refund", lambda: metered[1].post(CHAT, json=body(150)).status_code == 200)
+
+
+def test_shadow_mode_counts_and_refuses_nothing(platform: Any, test_keys: dict[str, str]) -> None:
+    with platform.client(test_keys["shadowed"]) as client, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.post(CHAT, json=body(100)), range(8)))
+    assert {answer.status_code for answer in answers} == {200}
+    with platform.client(OPS_KEY) as ops:
+        text = ops.get("/metrics").text
+    lines = [line for line in text.splitlines() if "would_refuse" in line and "{" in line]
+    assert sum(float(line.split()[-1]) for line in lines) > 0
+
+
+def test_a_tenant_of_another_region_is_refused(platform: Any, test_keys: dict[str, str]) -> None:
+    with platform.client(test_keys["abroad"]) as client:
+        answer = client.post(CHAT, json=body(5))
+        assert answer.status_code == 403
+        assert answer.json()["error"]["reason"] == "residency"
+
+
+def test_every_request_is_in_the_log_of_the_ingress_that_had_it(
+    platform: Any, metered: list[httpx.Client], wait_for: Any
+) -> None:
+    for number, client in enumerate(metered):
+        client.get("/v1/models")
+        client.post(CHAT, json=body(BURST + 1), headers={"X-Request-Id": f"at-ingress-{number}"})
+
+    def files() -> set[str]:
+        return {
+            path.name
+            for path in (platform.home / "logs").glob("requests-*.jsonl")
+            for line in path.read_text().splitlines()
+            if json.loads(line)["request_id"].startswith("at-ingress-")
+        }
+
+    wait_for("a line at each ingress", lambda: len(files()) == len(metered))
