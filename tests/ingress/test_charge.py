@@ -38,12 +38,12 @@ def test_a_caller_that_leaves_before_the_first_token_pays_its_prompt(status: int
 
 @pytest.mark.parametrize("status", [502, 503, 400, 500])
 def test_what_failed_before_anything_was_made_is_free(status: int) -> None:
-    assert charge(record(status=status)) == Charge(False)
+    assert charge(record(status=status)) == Charge(False, 0)
 
 
 def test_what_was_too_late_to_begin_is_free() -> None:
-    assert charge(record(status=504, reason="expired")) == Charge(False)
+    assert charge(record(status=504, reason="expired")) == Charge(False, 0)
 
 
 def test_what_was_never_sent_is_free() -> None:
-    assert charge(record(status=CLIENT_GONE, attempt=0)) == Charge(False)
+    assert charge(record(status=CLIENT_GONE, attempt=0)) == Charge(False, 0)

@@ -19,7 +19,7 @@ from modelyard.quota.bucket import UNITS
 from modelyard.quota.figures import Key, class_of, figures_of
 from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.testing.in_memory import InMemoryIngress, table_record
-from modelyard.testing.scripted_transport import Sleep, Step
+from modelyard.testing.scripted_transport import Step
 from modelyard.testing.virtual_time import run_virtual
 
 Prepare = Callable[..., Prepared]

@@ -19,8 +19,8 @@ class Tenant(Frozen):
     """Who is calling, for routing and fairness, and what it is entitled to.
 
     `models`: aliases, or "*" for all. `region` is where its data must stay: a cluster of another
-    region refuses it; left out, its data may be anywhere. `max_context_tokens` bounds prompt plus answer under the model's own limit.
-    `features` left out: all of them.
+    region refuses it; left out, its data may be anywhere. `max_context_tokens` bounds prompt plus
+    answer under the model's own limit. `features` left out: all of them.
     """
 
     tier: Tier = "free"

@@ -60,7 +60,7 @@ def _routing(line: Mapping[str, Any]) -> str:
     if not line.get("version"):
         return f"{text} was not resolved to a version"
     text += f" -> {line['version']} ({line.get('arm', 'stable')}"
-    for name in ("arm_reason", "route_reason"):
+    for name in ("arm_reason", "rollout"):
         if line.get(name):
             text += f", {line[name]}"
     attempts = line.get("attempt", 0)
@@ -72,8 +72,6 @@ def _ending(line: Mapping[str, Any]) -> str:
     text = f"answered {line.get('status', '?')} {code}"
     if reason:
         text += f" because of {reason}"
-    if line.get("queue_ms") is not None:
-        text += f", {line['queue_ms']:.0f} ms queued"
     if line.get("ttft_ms") is not None:
         text += f", {line['ttft_ms']:.0f} ms to the first token"
     text += f", {line.get('duration_ms', 0.0):.0f} ms in all"

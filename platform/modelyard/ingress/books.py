@@ -28,7 +28,7 @@ class Books:
         settled: Callable[[Prepared], None],
         observer: RequestObserver | None = None,
     ) -> None:
-        """settled: told of each prepared request once, with its record closed."""
+        """settled: told of each prepared request once, before its record is written."""
         self._write_log = write_log
         self._settled = settled
         self._observer = observer
@@ -48,8 +48,10 @@ class Books:
     def close_record(
         self, record: RequestRecord, started: float, status: int, code: str, reason: str = ""
     ) -> None:
-        record.status, record.code = status, code
-        record.reason = reason if reason != code else ""
+        record.ended(status, code, reason)
+        self._close(record, started)
+
+    def _close(self, record: RequestRecord, started: float) -> None:
         record.duration_ms = round((self._now() - started) * 1000, 3)
         self._write_log(record)
         if self._observer is not None:
@@ -60,8 +62,9 @@ class Books:
         if prepared.settled:
             return
         prepared.settled = True
-        self.close_record(prepared.record, prepared.started, status, code, reason)
+        prepared.record.ended(status, code, reason)
         self._settled(prepared)
+        self._close(prepared.record, prepared.started)
 
     @contextmanager
     def settling(self, prepared: Prepared) -> Iterator[None]:

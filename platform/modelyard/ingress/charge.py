@@ -24,7 +24,7 @@ class Charge:
 
 
 def charge(record: RequestRecord) -> Charge:
-    """Of a request whose record is closed.
+    """Of a request that has ended.
 
     The engine's own count where the answer is whole. A stream cut short is charged by the tokens
     that were sent, and for its prompt, which the engine never counted, by the estimate; so is a
@@ -37,4 +37,4 @@ def charge(record: RequestRecord) -> Charge:
     left = record.attempt > 0 and record.status in _WORKED_ON and record.reason != "expired"
     if began or left:
         return Charge(True, None, record.output_tokens)
-    return Charge(False)
+    return Charge(False, 0)

@@ -41,6 +41,8 @@ class Metering:
         except RequestError as error:
             error.headers = self._headers(need)
             raise
+        taken = prepared.reservation.taken
+        prepared.record.reserved_tokens = taken.get("input", 0) + taken.get("output", 0)
         prepared.rate_limits = self._headers(need)
 
     def settle(self, prepared: Prepared) -> None:
@@ -48,6 +50,10 @@ class Metering:
         if prepared.reservation is None:
             return
         used = charge(prepared.record)
+        read = used.input_tokens
+        if read is None:
+            read = prepared.reservation.need.input_tokens
+        prepared.record.settled_tokens = read - used.cached_tokens + used.output_tokens
         self.gate.settle(
             prepared.reservation,
             used.input_tokens,

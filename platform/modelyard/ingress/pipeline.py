@@ -223,6 +223,7 @@ class Pipeline:
         record, tenant = prepared.record, prepared.caller.claim.tenant
         prepared.target = target
         record.version, record.arm = target.version, target.arm
+        record.arm_reason, record.rollout = target.why, target.rollout
         record.answer_id = self._mint(target, tenant)
         operation = Operation(prepared.envelope.operation)
         prepared.envelope = replace(

@@ -56,6 +56,7 @@ def other_arm(
         pool=pool,
         missing="",
         required=True,
+        why="required",
     )
 
 

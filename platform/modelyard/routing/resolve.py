@@ -41,7 +41,8 @@ class Target:
 
     `rollout`: the id of the rollout whose draw chose the arm, else empty. `missing`: the version
     that should have answered but has no replica, which a wish may bring back. `required`: the other
-    arm could not give this answer, so this one was no choice.
+    arm could not give this answer, so this one was no choice. `why`: this arm, in a word; empty
+    where there was no choice.
     """
 
     alias: str
@@ -53,6 +54,7 @@ class Target:
     pool: Pool
     missing: str = ""
     required: bool = False
+    why: str = ""
 
 
 def resolve(
@@ -119,7 +121,10 @@ def _first_ready(
         # A draw that was not followed says nothing about the arm that answered instead.
         rollout = choice.rollout if first else ""
         missing = "" if first else order[0]
-        return Target(alias, version, arm, rollout, route, description, pool, missing)
+        why = choice.why if first else "failover"
+        return Target(
+            alias, version, arm, rollout, route, description, pool, missing, why=_told(why)
+        )
     wanted = route.stable if route.stable in order else order[0]
     if open_pool(wanted, tenant, route, replace(around, steering=UNSTEERED)).is_ready:
         raise Overloaded(
@@ -128,6 +133,11 @@ def _first_ready(
             retry_after_s=DRAINED_RETRY_S,
         )
     raise not_loaded(alias, wanted, fleet)
+
+
+def _told(why: str) -> str:
+    """Nothing of the usual case, which would be on every line of the log."""
+    return "" if why == "no_rollout" else why
 
 
 def not_loaded(alias: str, version: str, fleet: Fleet) -> NotLoaded:

@@ -34,6 +34,8 @@ class RequestRecord:
     model: str = ""
     version: str = ""
     arm: str = ""
+    arm_reason: str = ""  # why this arm, where there was a choice
+    rollout: str = ""
     conversation: str = ""  # a hash: it joins the turns of a conversation and names nobody
     answer_id: str = ""
     stream: bool = False
@@ -43,6 +45,8 @@ class RequestRecord:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    reserved_tokens: int | None = None  # of the tenant's quota; None where it has none
+    settled_tokens: int | None = None
     finish_reason: str = ""
     ttft_ms: float | None = None
     duration_ms: float = 0.0
@@ -50,6 +54,10 @@ class RequestRecord:
     traceparent: str | None = None
     ignored_fields: tuple[str, ...] = field(default=())
     trace: Trace | None = field(default=None, repr=False, compare=False)  # never logged
+
+    def ended(self, status: int, code: str, reason: str) -> None:
+        self.status, self.code = status, code
+        self.reason = reason if reason != code else ""
 
     def called_by(self, claim: Claim) -> None:
         self.tenant, self.key_id, self.tier = claim.tenant, claim.key_id, claim.tier
