@@ -20,6 +20,7 @@ from modelyard.control.reading import Reading
 from modelyard.control.report import ControlReply, ControlReport
 from modelyard.control.service import ControlService
 from modelyard.control.verbs import Command
+from modelyard.quota.figures import Key
 from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.telemetry.exposition import Scrape
 from modelyard.telemetry.process_metrics import ProcessMetrics
@@ -57,7 +58,7 @@ class ControlHost:
 
     def warm_up(self) -> None:
         """A handle learns its replicas at its first call, which takes longer than a recall may."""
-        self._warming = asyncio.create_task(self._reports({}, WARM_UP_S))
+        self._warming = asyncio.create_task(self._reports({}, (), WARM_UP_S))
 
     def adopt(self, table: Any) -> None:
         self._service.adopt(table)
@@ -143,17 +144,24 @@ class ControlHost:
         async with asyncio.timeout(BOARD_WAIT_S):
             return await self._board.publish(word)
 
-    async def _surrender(self, replies: Mapping[str, SplitReply]) -> Iterable[HolderReport]:
-        return await self._reports(replies, SURRENDER_WAIT_S)
+    async def _surrender(
+        self, replies: Mapping[str, SplitReply], wanted: tuple[Key, ...]
+    ) -> Iterable[HolderReport]:
+        return await self._reports(replies, wanted, SURRENDER_WAIT_S)
 
     async def _reports(
-        self, replies: Mapping[str, SplitReply], timeout_s: float
+        self, replies: Mapping[str, SplitReply], wanted: tuple[Key, ...], timeout_s: float
     ) -> list[HolderReport]:
         if self._ingress is None:
             self._ingress = serve.get_deployment_handle(
                 "Ingress", app_name="ingress", _check_exists=False
             )
         answers = await ask_all(
-            self._ingress, "surrender", self._token, dict(replies), timeout_s=timeout_s
+            self._ingress,
+            "surrender",
+            self._token,
+            dict(replies),
+            wanted,
+            timeout_s=timeout_s,
         )
         return [answer for answer in answers.given if isinstance(answer, HolderReport)]

@@ -32,6 +32,7 @@ from modelyard.ingress.by_handle import ByHandle
 from modelyard.ingress.peers import Peers
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.usage import count
+from modelyard.quota.figures import Key
 from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
@@ -110,9 +111,11 @@ class Ingress:
         """This process's metrics, for an ingress; `token` is a signed claim."""
         return await self._metrics.scrape(token)
 
-    async def surrender(self, token: str, replies: dict[str, SplitReply]) -> HolderReport | Failure:
+    async def surrender(
+        self, token: str, replies: dict[str, SplitReply], wanted: tuple[Key, ...] = ()
+    ) -> HolderReport | Failure:
         """For control, which gathers quota; `token` is the platform's own claim."""
-        return await self._peers.surrender(token, replies)
+        return await self._peers.surrender(token, replies, wanted)
 
     async def find_request(self, token: str, request_id: str) -> list[dict[str, Any]] | Failure:
         """For an ingress that is asked what became of a request."""

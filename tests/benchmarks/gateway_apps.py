@@ -14,6 +14,12 @@ from tests.benchmarks.stage import App
 VERSION: Final = f"{instant.NAME}@{instant.VERSION}"
 FEW, MANY = 10, 10_000
 CHAT: Final = "/v1/chat/completions"
+QUOTA: Final = {
+    "input_tokens_per_min": 10**9,
+    "output_tokens_per_min": 10**9,
+    "requests_per_min": 10**7,
+    "max_active_sequences": 10**5,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ def applications(folder: Path) -> list[App]:
         floor,
         _ingress("ingress-tenants", "/tenants", MANY),
         _ingress("ingress-replicas", "/replicas", FEW, replicas=4),
+        _control(folder),
     ]
 
 
@@ -91,6 +98,25 @@ def _ingress(name: str, prefix: str, tenants: int, replicas: int = 1) -> App:
     }
 
 
+def _control(folder: Path) -> App:
+    """One for all three ingresses: the table of the largest holds the others' tenants too."""
+    return {
+        "name": "control",
+        "route_prefix": None,
+        "import_path": "deployments.control:app",
+        "args": {"state_path": str(folder / "control.sqlite")},
+        "deployments": [
+            {
+                "name": "Control",
+                "num_replicas": 1,
+                "max_ongoing_requests": 200,
+                "ray_actor_options": {"num_cpus": 0.1},
+                "user_config": table(MANY),
+            }
+        ],
+    }
+
+
 def table(tenants: int) -> dict[str, Any]:
     return {
         "schema": "modelyard/table/v1",
@@ -104,4 +130,6 @@ def table(tenants: int) -> dict[str, Any]:
             {"id": f"k{n}", "tenant": f"t{n}", "sha256": hash_key(key_of(n)), "roles": ["invoke"]}
             for n in range(tenants)
         ],
+        # Never used up: what it costs to keep, not to refuse.
+        "quotas": {f"t{n}": QUOTA for n in range(tenants)},
     }

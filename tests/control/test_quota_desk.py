@@ -57,7 +57,9 @@ class Two:
         for _ in range(14):
             await self.second()
 
-    async def surrender(self, replies: Mapping[str, SplitReply]) -> Iterable[HolderReport]:
+    async def surrender(
+        self, replies: Mapping[str, SplitReply], wanted: tuple[Key, ...]
+    ) -> Iterable[HolderReport]:
         """As the ingresses do it."""
         reports = []
         for name, holder in self.holders.items():

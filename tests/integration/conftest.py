@@ -175,7 +175,7 @@ def tests_config() -> str:
     limits = {
         "input_tokens_per_min": 60_000,
         "input_burst_tokens": 2000,
-        "output_tokens_per_min": 600,
+        "output_tokens_per_min": 3000,
         "output_burst_tokens": 300,
         "requests_per_min": 6000,
         "max_active_sequences": 4,

@@ -122,8 +122,8 @@ def test_a_stream_that_a_job_left_frees_its_slot(
 
 
 def test_the_log_knows_the_tenant_of_a_job(seen: dict[str, Any], platform: Any) -> None:
-    ends = {(line["tenant"], line["code"]) for line in handle_lines(platform, "classify")[:1]}
-    assert ends == {("demo", "ok")}
+    ends = {(line.get("tenant"), line["code"]) for line in handle_lines(platform, "classify")}
+    assert ("demo", "ok") in ends
 
 
 @contextmanager

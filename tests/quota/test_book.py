@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from modelyard.config.quotas import Quota
 from modelyard.quota.book import REGRANT_S, Book, Seen
 from modelyard.quota.bucket import RATE, UNITS
@@ -198,3 +200,15 @@ def test_tallies_add_up_over_ingresses(split: Split) -> None:
     cluster.run(2)
     total = cluster.book.tallies()[("acme", "generator")]
     assert (total.requests, total.input_tokens, total.output_tokens) == (2, 120, 8)
+
+
+def test_more_parts_than_can_be_stored_are_learned_by_the_next_control(
+    monkeypatch: pytest.MonkeyPatch, split: Split
+) -> None:
+    monkeypatch.setattr("modelyard.quota.book.MAX_STORED", 3)
+    cluster = split(QUOTA, 2)
+    snapshot = cluster.book.snapshot()
+    assert (snapshot["complete"], snapshot["parts"]) == (False, [])
+    cluster.book = Book(snapshot["epoch"] + 1, cluster.now)
+    cluster.book.restore(snapshot, complete=True, now=cluster.now)
+    assert cluster.book.is_learning

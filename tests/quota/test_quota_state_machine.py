@@ -76,6 +76,7 @@ class Split(RuleBasedStateMachine):
         self.open: list[tuple[str, Reservation]] = []
         self.book: Book | None = None
         self.epoch = 0
+        self.many = False
         self.saved: dict[str, object] | None = None
         self.posts: dict[str, float] = {}
         self.ideal: dict[Key, TokenBucket] = {}
@@ -83,6 +84,8 @@ class Split(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 2**32))
     def begin(self, seed: int) -> None:
         self.random = random.Random(seed)
+        # As with many tenants: parts are given when they are asked for, and told in turns.
+        self.many = seed % 2 == 1
         self.control_clock = self._clock()
         self.start_control(restore=False)
         for _ in range(3):
@@ -106,7 +109,7 @@ class Split(RuleBasedStateMachine):
     def new_ingress(self) -> None:
         self.born += 1
         name, clock = f"i{self.born}", self._clock()
-        gate = QuotaGate(name, clock.at(self.time))
+        gate = QuotaGate(name, clock.at(self.time), max_reported=4 if self.many else 400)
         gate.adopt(QUOTAS)
         self.ingresses[name] = Ingress(gate, clock)
 
@@ -127,7 +130,7 @@ class Split(RuleBasedStateMachine):
         self.control_clock = self._clock()
         now = self.control_clock.at(self.time)
         first = self.epoch == 1
-        self.book = Book(self.epoch, now, first)
+        self.book = Book(self.epoch, now, first, eager_buckets=0 if self.many else 400)
         if restore and self.saved is not None:
             complete = self.random.random() < 0.7
             self.book.restore(self.saved, complete, now)

@@ -13,7 +13,7 @@ from modelyard.contract.errors import ModelyardError
 from modelyard.control.published import Override
 from modelyard.control.reading import Reading
 from modelyard.quota.book import Book, Seen
-from modelyard.quota.figures import figures_of
+from modelyard.quota.figures import Key, figures_of
 from modelyard.quota.messages import HolderReport, SplitReply
 
 log = logging.getLogger("modelyard.control")
@@ -22,8 +22,9 @@ log = logging.getLogger("modelyard.control")
 RECALL_ROUNDS: Final = 2
 
 Save = Callable[[bytes], Awaitable[None]]
-# Tells each ingress its reply, by ingress, and returns the reports of those who answered in time.
-Surrender = Callable[[Mapping[str, SplitReply]], Awaitable[Iterable[HolderReport]]]
+# Tells each ingress its reply, by ingress, and returns the reports of those who answered in time,
+# with what they hold of the buckets that are wanted.
+Surrender = Callable[[Mapping[str, SplitReply], tuple[Key, ...]], Awaitable[Iterable[HolderReport]]]
 
 
 class QuotaDesk:
@@ -65,13 +66,14 @@ class QuotaDesk:
         """
         reply = await self.exchange(report)
         replies: dict[str, SplitReply] = {}
+        wanted = tuple(key for key, one in report.holdings.items() if one.want)
         for _ in range(RECALL_ROUNDS):
             now = self._now()
             if not self._book.lacks(report.ingress, now) or not self._book.owing(
                 report.ingress, now
             ):
                 break
-            for other in await surrender(dict(replies)):
+            for other in await surrender(dict(replies), wanted):
                 if other.ingress != report.ingress:
                     await self._answer(other, replies)
         return (await self._afresh(report) if replies else None) or reply

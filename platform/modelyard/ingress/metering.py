@@ -71,11 +71,11 @@ class Metering:
                 outcome = self.gate.reserve(need, self._now())
                 if not isinstance(outcome, Refusal):
                     return outcome
-                reply = await recall(self.gate.report(self._now()))
+                reply = await recall(self.gate.brief_report(self._now()))
                 if reply is not None and reply.again:
                     # A new ingress, or a new control: it first had to learn the epoch.
                     self.gate.take(reply, self._now())
-                    reply = await recall(self.gate.report(self._now()))
+                    reply = await recall(self.gate.brief_report(self._now()))
         except TimeoutError:
             return refusal
         if reply is None:

@@ -12,6 +12,7 @@ from modelyard.contract.envelope import Failure
 from modelyard.contract.errors import Forbidden, RequestError
 from modelyard.control.client import INGRESS_ROLE
 from modelyard.control.why import find_in_logs
+from modelyard.quota.figures import Key
 from modelyard.quota.gate import QuotaGate
 from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.tenancy.claim import verify
@@ -33,9 +34,9 @@ class Peers:
         self._searching = asyncio.Semaphore(1)  # a search reads files: never many at once
 
     async def surrender(
-        self, token: str, replies: Mapping[str, SplitReply]
+        self, token: str, replies: Mapping[str, SplitReply], wanted: tuple[Key, ...] = ()
     ) -> HolderReport | Failure:
-        """Take control's reply, if there is one for this ingress, and report at once."""
+        """Take control's reply, if there is one for this ingress, and report the wanted buckets."""
         try:
             self._require(token)
         except RequestError as error:
@@ -43,7 +44,7 @@ class Peers:
         now = self._now()
         if (reply := replies.get(self._ingress)) is not None:
             self._gate.take(reply, now)
-        return self._gate.report(now)
+        return self._gate.brief_report(now, wanted)
 
     async def find_request(self, token: str, request_id: str) -> list[dict[str, Any]] | Failure:
         """The request log's lines of a request on this node."""

@@ -25,6 +25,7 @@ from modelyard.quota.messages import Grant, HolderReport, SplitReply, Tally
 from modelyard.quota.split_bucket import SplitBucket
 
 REGRANT_S: Final = 2 * LEASE_S
+MAX_STORED: Final = 4000  # parts; each takes 10 us to write down, at every report
 EAGER_BUCKETS: Final = 400  # of some fifty tenants: every ingress holds a part of each
 
 
@@ -65,7 +66,7 @@ class Book:
         self._adopted = False
         self._buckets: dict[Key, SplitBucket] = {}
         self._known: dict[str, Known] = {}
-        self._tallies: dict[str, Mapping[tuple[str, str], Tally]] = {}
+        self._tallies: dict[str, dict[tuple[str, str], Tally]] = {}
 
     @property
     def is_learning(self) -> bool:
@@ -86,7 +87,7 @@ class Book:
         if known is None:
             return None
         known.heard, known.sequence = now, report.sequence
-        self._tallies[report.ingress] = report.tallies
+        self._tallies.setdefault(report.ingress, {}).update(report.tallies)
         if not known.confirmed:
             held = any(one.rate or one.burst for one in report.holdings.values())
             if held and not self._learning and not self._has_accounts(report.ingress):
@@ -156,9 +157,13 @@ class Book:
         return totals
 
     def snapshot(self) -> dict[str, Any]:
-        """The grants as plain data for JSON; never levels or reservations."""
+        """The grants as plain data for JSON; never levels or reservations. Of more parts than can
+        be stored each second it says so, and the next control learns them."""
+        if sum(len(one.accounts) for one in self._buckets.values()) > MAX_STORED:
+            return {"epoch": self.epoch, "complete": False, "holders": {}, "parts": []}
         return {
             "epoch": self.epoch,
+            "complete": True,
             "holders": {name: known.incarnation for name, known in self._known.items()},
             "parts": [
                 [*key, name, one.rate, one.burst, one.extra]
@@ -175,7 +180,7 @@ class Book:
         for tenant, model_class, direction, ingress, *amounts in snapshot["parts"]:
             key = Key(tenant, model_class, direction)
             self._bucket(key).accounts[ingress] = Account(*amounts)
-        if complete:
+        if complete and snapshot["complete"]:
             self._learned(now)
 
     def _bucket(self, key: Key) -> SplitBucket:

@@ -10,7 +10,7 @@ from modelyard.control.published import Override
 from modelyard.quota.bucket import UNITS
 from modelyard.quota.figures import Direction, Figures, Key, ModelClass, figures_of
 from modelyard.quota.headers import Gauge, rate_limit_headers
-from modelyard.quota.holder import WANT_S, Holder
+from modelyard.quota.holder import MAX_REPORTED, WANT_S, Holder
 from modelyard.quota.messages import HolderReport, SplitReply, Tally
 from modelyard.quota.reservation import Exceeds, Need, Outcome, Refusal, Reservation
 
@@ -26,8 +26,8 @@ class QuotaGate:
     `reserve` may be asked again after a recall: nothing is counted until `admitted`.
     """
 
-    def __init__(self, ingress: str, now: float) -> None:
-        self.holder = Holder(ingress, now)
+    def __init__(self, ingress: str, now: float, max_reported: int = MAX_REPORTED) -> None:
+        self.holder = Holder(ingress, now, max_reported)
         self.tallies: dict[tuple[str, str], Tally] = {}
         self._figures: dict[Key, Figures] = {}
         self.metered: frozenset[str] = frozenset()  # tenants with any limit
@@ -127,8 +127,12 @@ class QuotaGate:
         return True
 
     def report(self, now: float) -> HolderReport:
-        """To send to control: once a second, and at once after a refusal or `again`."""
+        """To send to control once a second, and again after `again`."""
         return self.holder.report(now, self.tallies)
+
+    def brief_report(self, now: float, wanted: Iterable[Key] = ()) -> HolderReport:
+        """For a recall: what this ingress wants, or control of it for another (`wanted`)."""
+        return self.holder.report(now, self.tallies, wanted, brief=True)
 
     def take(self, reply: SplitReply, now: float) -> bool:
         """Take control's answer. False: it was late or doubled and changed nothing."""

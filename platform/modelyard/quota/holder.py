@@ -15,7 +15,7 @@ Debts and the permits of running requests outlive a split: they are facts, not g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +26,8 @@ from modelyard.quota.messages import Grant, HolderReport, Holding, SplitReply, T
 LEASE_S: Final = 5.0
 WANT_S: Final = 2.0  # how long a refused request's want stands: its caller may be back after 1 s
 DEMAND_HALF_LIFE_S: Final = 5.0
+# In one report, where there are more: ten thousand active tenants would cost seconds each second.
+MAX_REPORTED: Final = 400
 _KEPT_REPORTS: Final = 64
 
 
@@ -84,12 +86,16 @@ class Holder:
 
     ingress: str
     started: float
+    max_reported: int = MAX_REPORTED
     incarnation: int = 1
     epoch: int = 0
     parts: dict[Key, Part] = field(default_factory=dict)
     _serial: int = 0
     _sequence: int = 0
     _sent: dict[int, float] = field(default_factory=dict)  # reports: when each was sent
+    _whole: set[int] = field(default_factory=set)  # reports of every part
+    _told_all: int = -1  # the epoch to which a report of every part was answered
+    _turn: int = 0
     _renewed: float = field(init=False)
     _heard_control: float = field(init=False)
     _decayed: float = field(init=False)
@@ -119,20 +125,35 @@ class Holder:
         self.lapse(now)
         self._renewed = max(self._renewed, sent)
 
-    def report(self, now: float, tallies: Mapping[tuple[str, str], Tally]) -> HolderReport:
+    def report(
+        self,
+        now: float,
+        tallies: Mapping[tuple[str, str], Tally],
+        wanted: Iterable[Key] = (),
+        *,
+        brief: bool = False,
+    ) -> HolderReport:
+        """Of many parts those in turn, those that want level, and those `wanted` by control; a
+        brief one leaves out those in turn, since a caller waits for it.
+
+        A part left out says that nothing is known to have changed: what it gave back is told later.
+        A new control must hear of every part once, or it would grant what is held.
+        """
         self.lapse(now)
         self._decay(now)
         self._sequence += 1
         self._sent[self._sequence] = now
         self._sent.pop(self._sequence - _KEPT_REPORTS, None)
+        self._whole.discard(self._sequence - _KEPT_REPORTS)
+        keys = self._reported(wanted, 0 if brief else self.max_reported)
         return HolderReport(
             self.ingress,
             self.incarnation,
             self.epoch,
             self._serial,
             self._sequence,
-            {key: part.holding(now) for key, part in self.parts.items()},
-            dict(tallies),
+            {key: self.parts[key].holding(now) for key in keys},
+            self._tallies_of(keys, tallies),
         )
 
     def take(self, reply: SplitReply, now: float) -> bool:
@@ -142,6 +163,8 @@ class Holder:
             return False
         if (reply.epoch, reply.serial) <= (self.epoch, self._serial):
             return False
+        if reply.epoch == self.epoch and reply.answers in self._whole:
+            self._told_all = reply.epoch
         self.epoch, self._serial = reply.epoch, reply.serial
         if reply.start_over:
             self._start_over(now)
@@ -154,8 +177,27 @@ class Holder:
             self.part(key, now).take(grant, now)
         return True
 
+    def _reported(self, wanted: Iterable[Key], count: int) -> Iterable[Key]:
+        if len(self.parts) <= self.max_reported or self._told_all != self.epoch:
+            self._whole.add(self._sequence)
+            return self.parts
+        keys = list(self.parts)
+        turn = [keys[(self._turn + at) % len(keys)] for at in range(count)]
+        self._turn = (self._turn + count) % len(keys)
+        asking = (key for key, part in self.parts.items() if part.want)
+        return dict.fromkeys((*turn, *asking, *(key for key in wanted if key in self.parts)))
+
+    def _tallies_of(
+        self, keys: Iterable[Key], tallies: Mapping[tuple[str, str], Tally]
+    ) -> dict[tuple[str, str], Tally]:
+        if keys is self.parts:
+            return dict(tallies)
+        owners = {(key.tenant, key.model_class) for key in keys}
+        return {owner: tallies[owner] for owner in owners if owner in tallies}
+
     def _start_over(self, now: float) -> None:
         self.incarnation += 1
+        self._told_all = -1
         self._serial = 0
         self._renewed = now
         for part in self.parts.values():
