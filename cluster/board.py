@@ -7,6 +7,7 @@ nothing that the next second's posts do not bring back.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import Any, Final
@@ -48,7 +49,9 @@ class BoardActor:
         return [Post(report, now - at) for report, at in self._posts.values()]
 
     async def exchange(self, post: IngressPost) -> Reading:
-        self._ingresses[post.ingress] = (post, time.monotonic())
+        if post.word is not None:
+            await self.publish(post.word)
+        self._ingresses[post.ingress] = (replace(post, word=None), time.monotonic())
         return await self.read_all()
 
     async def read_all(self) -> Reading:
@@ -162,7 +165,9 @@ class Board:
         from ray.exceptions import RayError
 
         try:
-            return await getattr(self._connect(), method).remote(*arguments)
+            # On a thread: finding an actor asks the head, and the loop must not wait for it.
+            actor = self._actor or await asyncio.to_thread(self._connect)
+            return await getattr(actor, method).remote(*arguments)
         except RayError:
             self._actor = None  # a board that was killed for good has a successor under its name
             raise

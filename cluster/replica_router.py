@@ -50,6 +50,7 @@ class AffinityRouter(RequestRouter):
         self._random = random.Random()
         self._sent: dict[ReplicaID, int] = {}
         self._sending: dict[ReplicaID, int] = {}
+        self._aimed: dict[Any, ReplicaID] = {}
 
     async def choose_replicas(
         self,
@@ -85,9 +86,16 @@ class AffinityRouter(RequestRouter):
         return max(said, self._sent.get(replica_id, 0)) + self._sending.get(replica_id, 0)
 
     def _count_sending(self, replica_id: ReplicaID, pending_request: PendingRequest) -> None:
-        """Until the request has a replica, whichever it is, or its caller left."""
+        """Once, until the request has a replica, whichever it is, or its caller left. Serve asks
+        again at each back-off: the count then moves."""
+        waiting = pending_request.future
+        before = self._aimed.get(waiting)
+        self._aimed[waiting] = replica_id
         self._sending[replica_id] = self._sending.get(replica_id, 0) + 1
-        pending_request.future.add_done_callback(lambda _: _count_down(self._sending, replica_id))
+        if before is not None:
+            _count_down(self._sending, before)
+            return
+        waiting.add_done_callback(lambda _: _count_down(self._sending, self._aimed.pop(waiting)))
 
 
 def key_of(pending_request: PendingRequest) -> str:

@@ -15,6 +15,8 @@ from modelyard.ingress.pipeline import Pipeline
 log = logging.getLogger("modelyard.ingress")
 
 REPORT_S: Final = 1.0
+FIRST_TRIES: Final = 5
+FIRST_EACH_S: Final = 0.4
 MORE_AT_ONCE: Final = 3  # reports in a row while control says there is more to be had
 
 
@@ -26,6 +28,14 @@ class FollowControl:
         self._control = control
         self._usage = usage
         self._silent = False
+
+    async def first(self) -> None:
+        """Before the first request: an ingress without a split would refuse who has a quota."""
+        for _ in range(FIRST_TRIES):
+            await self.step()
+            if not self._silent:
+                return
+            await asyncio.sleep(FIRST_EACH_S)
 
     async def run(self) -> None:
         """For ever."""
@@ -67,7 +77,10 @@ class FollowControl:
         if (reply is None) != self._silent:
             self._silent = reply is None
             log.warning("control %s", "does not answer" if self._silent else "answers again")
-        if reply is None or reply.quota is None:
+        if reply is None:
+            return False
+        pipeline.obey(reply.word)
+        if reply.quota is None:
             return False
         gate.take(reply.quota, pipeline.now())
         return reply.quota.again

@@ -127,19 +127,25 @@ class Ingress:
         The last good table stays in force. Before the first good one every request is answered
         503, and /health/ready says so.
         """
-        if not self._background:
-            self._start_following()
         try:
             self._pipeline.adopt(parse_table(user_config))
         except ConfigError as error:
             self._pipeline.refuse_table(str(error))
             log.error("this table is refused, the last good one stays: %s", error)
+        except Exception as error:
+            # The edge of the process: raising here would take a serving ingress down.
+            self._pipeline.refuse_table(f"a bug of ours, in the log: {error!r}")
+            log.exception("this table could not be taken, the last good one stays")
+        if not self._background:
+            await self._start_following()
 
-    def _start_following(self) -> None:
+    async def _start_following(self) -> None:
         board = FollowBoard(self._pipeline, Board())
         control = FollowControl(self._pipeline, self._control, self._usage)
         followed = (board.run(), control.run(), self._signing_keys.run())
         self._background = [asyncio.create_task(one) for one in followed]
+        if self._pipeline.metering.gate.metered:
+            await control.first()
 
     def _written(self, record: RequestRecord) -> None:
         self._log.write(record)

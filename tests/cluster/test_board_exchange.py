@@ -137,3 +137,24 @@ async def test_the_scaling_decisions_are_the_last_list_and_age(clock: Clock) -> 
     await actor.decided((Decided("gen@1.0.0", 2, "load", 0.5),))
     clock.now_s += 4
     assert (await actor.read_all()).decisions == (Decided("gen@1.0.0", 2, "load", 4.5),)
+
+
+async def test_a_board_that_lost_its_memory_learns_controls_word_from_an_ingress(
+    clock: Clock,
+) -> None:
+    actor = BoardActor()
+    word = Published(5, 5, revoked=frozenset({"k"}))
+    await actor.exchange(replace(ONE, word=word))
+    reading = await actor.exchange(TWO)
+    assert reading.published is not None
+    assert reading.published.order == (5, 5)
+    assert await actor.publish(Published(1, 2)) == reading.published, "that control is fenced"
+    assert [entry.post for entry in reading.ingresses] == [ONE, TWO]
+
+
+async def test_a_board_keeps_its_later_word(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.publish(Published(6, 1))
+    reading = await actor.exchange(replace(ONE, word=Published(5, 5)))
+    assert reading.published is not None
+    assert reading.published.order == (6, 1)

@@ -92,6 +92,17 @@ async def test_a_burst_in_one_turn_of_the_loop_sees_itself(router: AffinityRoute
     assert await first(router, request("hot")) == names[0]
 
 
+async def test_a_request_that_waits_is_one_however_often_serve_asks(router: AffinityRouter) -> None:
+    waiting = request("hot")
+    names = {await first(router, waiting) for _ in range(100)}
+    assert len(names) == 1, "its own count moves with it, and drives nobody away"
+    assert sum(router._sending.values()) == 1
+    waiting.future.cancel()
+    await asyncio.sleep(0)
+    assert not router._sending
+    assert not router._aimed
+
+
 async def test_what_was_sent_counts_until_it_is_done(router: AffinityRouter) -> None:
     names = [await sent(router, "hot") for _ in range(16)]
     assert len(set(names)) > 1

@@ -66,3 +66,17 @@ def test_hearing_the_same_word_again_renews_what_is_left_of_an_override() -> Non
     word.take(Published(1, 1, overrides=(DRAIN,)))
     clock.now_s += 20.0
     assert word.drained == {"gen@1.0.0--b"}
+
+
+def test_a_board_that_knows_less_is_told() -> None:
+    word = InForce(Clock())
+    assert word.to_tell is None
+    word.take(Published(2, 7, revoked=frozenset({"k"})))
+    assert word.to_tell is None, "the board itself said so"
+    word.take(None)
+    assert word.to_tell is not None
+    assert word.to_tell.revoked == {"k"}
+    word.take(Published(1, 1))
+    assert word.to_tell is not None
+    word.take(Published(3, 1))
+    assert word.to_tell is None

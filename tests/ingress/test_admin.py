@@ -112,7 +112,8 @@ async def test_without_control_each_route_says_so_and_when_to_try_again(
 
 async def test_an_operator_revokes_a_key_under_their_name(up: Site, world: ControlWorld) -> None:
     answer = await up.ask("POST", "/admin/keys/beta-1/revoke", {"reason": "leaked"})
-    assert answer.json() == {"key": "beta-1", "revoked": True, "revision": 2}
+    told = {"key": "beta-1", "revoked": True, "revision": 2, "published": True}
+    assert answer.json() == told
     assert world.word.revoked == {"beta-1"}
     keys = {one["id"]: one for one in (await up.ask("GET", "/admin/keys")).json()["keys"]}
     assert keys["beta-1"]["revoked_by"] == "ops-1"

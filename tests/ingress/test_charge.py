@@ -31,9 +31,14 @@ def test_a_stream_cut_short_costs_what_was_sent_and_its_prompt(status: int) -> N
 
 
 @pytest.mark.parametrize("status", [CLIENT_GONE, 504])
-def test_a_caller_that_leaves_before_the_first_token_pays_its_prompt(status: int) -> None:
+def test_a_stream_that_is_left_before_the_first_token_costs_its_prompt(status: int) -> None:
     """Or prompts would be free for whoever hangs up early."""
-    assert charge(record(status=status)) == Charge(True, None, 0)
+    assert charge(record(status=status, stream=True)) == Charge(True, None, 0)
+
+
+@pytest.mark.parametrize("status", [CLIENT_GONE, 504])
+def test_a_whole_answer_that_nobody_waited_for_costs_what_was_reserved(status: int) -> None:
+    assert charge(record(status=status)) == Charge(True, None, None)
 
 
 @pytest.mark.parametrize("status", [502, 503, 400, 500])

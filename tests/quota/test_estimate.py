@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from modelyard.contract.operations import Operation
+from modelyard.quota import estimate
 from modelyard.quota.estimate import SAMPLE_CHARACTERS, estimate_tokens, input_tokens, need_of
 
 ENGLISH = "The request may use more tokens than its quota allows, so it has to wait a little. "
@@ -89,3 +90,24 @@ def test_random_text_is_never_absurd() -> None:
     for _ in range(50):
         text = "".join(rng.choices(string.printable, k=500))
         assert 100 <= estimate_tokens(text) <= 700
+
+
+def test_only_what_a_model_sees_of_a_response_counts() -> None:
+    body = {"model": "m", "input": "hello"}
+    ignored = body | {"metadata": {"a": "x" * 1000}, "zzz": ["a"] * 1000}
+    assert input_tokens(Operation.RESPONSES, ignored) == input_tokens(Operation.RESPONSES, body)
+
+
+def test_many_small_parts_are_weighed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def weigh(text: str) -> int:
+        calls.append(text)
+        return len(text)
+
+    monkeypatch.setattr(estimate, "estimate_tokens", weigh)
+    parts = [{"type": "text", "text": "a"}] * 1000
+    body = {"messages": [{"role": "user", "content": parts}]}
+    tokens, _ = input_tokens(Operation.CHAT, body)
+    assert tokens > 1000
+    assert len(calls) <= 2

@@ -206,6 +206,8 @@ class Split(RuleBasedStateMachine):
         if self.book.is_learning:
             return
         name = self._name(which)
+        # One that may be too much leaves its want behind, and must not be in the way.
+        self._request(name, 600, 300, 1)
         levels = {key: self._level(key) for key in KEYS}
         read, written, count, answers = (
             int(levels[key] // (1 if key.is_permits else UNITS)) for key in KEYS

@@ -122,6 +122,8 @@ def revoke(
         f"{key_id} is revoked. Remove its line from `keys` in the table too: the platform's memory "
         "of what was revoked does not belong to the file"
     )
+    if not answer.get("published", True):
+        typer.echo("the board did not take it yet: each ingress hears of it when it next reports")
 
 
 def _listed(answer: Any) -> list[dict[str, Any]]:

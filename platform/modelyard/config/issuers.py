@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from typing import Annotated, Literal, Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
@@ -45,6 +45,8 @@ class Issuer(Frozen):
             host, _ = url.hostname, url.port
         except ValueError as error:
             raise ValueError(f"jwks is no URL: {error}") from error
+        if "\0" in unquote(jwks):
+            raise ValueError("jwks holds a zero byte: write a path or a URL")
         if url.username is not None or url.fragment:
             raise ValueError("jwks must hold no user and no fragment: remove them")
         if url.scheme != "file" and not host:

@@ -49,12 +49,13 @@ class Deadlines(Frozen):
 class Rollout(Frozen):
     """Names a rollout; its weight is control's, never a file's (design decision 7).
 
-    `conversations`: `turn` lets a conversation change its arm between turns, `pin` keeps it.
-    `tenants`: who may be on the canary; left out, everybody who may use the arm.
+    `conversations`: `turn`, a conversation may change its arm between turns; `pin` comes with the
+    rollout's state machine, and is refused until then. `tenants`: who may be on the canary; left
+    out, everybody who may use the arm.
     """
 
     id: RolloutId
-    conversations: Literal["turn", "pin"] = "turn"
+    conversations: Literal["turn"] = "turn"
     tenants: tuple[TenantName, ...] | None = None
 
 

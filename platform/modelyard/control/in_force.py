@@ -18,17 +18,26 @@ class InForce:
         self._now = now
         self._last: Published | None = None
         self._at = now()
+        self._is_ahead = False
         self.weights: dict[str, float] = {}
 
     def take(self, published: Published | None) -> bool:
         """Take what the board holds; True when it says something else than before."""
         last = self._last
+        self._is_ahead = last is not None and (published is None or published.order < last.order)
         kept = newer(last, published)
         if kept is None or kept is not published:
             return False
         self._last, self._at = kept, self._now()
         self.weights = dict(kept.weights)
         return last is None or last.order != kept.order
+
+    @property
+    def to_tell(self) -> Published | None:
+        """What the board does not know: it lost its memory, as control may have."""
+        if self._last is None or not self._is_ahead:
+            return None
+        return aged(self._last, self._now() - self._at)
 
     @property
     def order(self) -> tuple[int, int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modelyard.control.published import Published
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -19,7 +21,9 @@ class IngressPost:
     """One ingress process: the table it runs on, its demand, and what it wishes for.
 
     ingress: the replica's id. table_error: why the last table was refused; empty when it was not.
-    in_flight: (version, requests). waiting: (version, band, requests).
+    in_flight: (version, requests). waiting: (version, band, requests). word: control's last word,
+    told to a board that holds an earlier one or none: that board, and a control that starts anew
+    with it, then know what was said.
     """
 
     ingress: str
@@ -29,3 +33,4 @@ class IngressPost:
     in_flight: tuple[tuple[str, int], ...] = ()
     waiting: tuple[tuple[str, str, int], ...] = ()
     wishes: tuple[Wish, ...] = ()
+    word: Published | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modelyard.control.published import Published
 from modelyard.control.usage import UsageRow
 from modelyard.quota.messages import HolderReport, SplitReply
 
@@ -19,7 +20,9 @@ class ControlReport:
 
 @dataclass(frozen=True, slots=True)
 class ControlReply:
-    """quota: None when the report was late, or what it grants could not be stored."""
+    """quota: None when the report was late, or what it grants could not be stored. word: what the
+    board carries too, for when the board is away."""
 
     epoch: int
     quota: SplitReply | None = None
+    word: Published | None = None

@@ -61,6 +61,7 @@ class ControlService:
         self._usage = UsageBook()
         self._state = State()
         self._quotas: QuotaDesk
+        self._quotas_of: tuple[Any, ...] = ()
         self.tables = LastTable()
         self.store_error = ""
 
@@ -79,7 +80,7 @@ class ControlService:
             if (kept := await self._journal.claim(TABLE)) is not None:
                 self.tables.restore(kept)
             if (kept := await self._journal.claim(USAGE)) is not None:
-                self._usage = UsageBook.decode(kept, self._wall())
+                self._usage = self._usage_from(kept)
         log.info("control epoch %d, revision %d", self._state.epoch, self._state.revision)
 
     def adopt(self, record: Any) -> None:
@@ -99,8 +100,8 @@ class ControlService:
             if changed is not self._state:
                 await self._save_state(changed)
                 log.info("%s by %s: %s", command.verb, command.author, outcome)
-        await self._try_to_publish()
-        return dict(outcome)
+        is_known = await self._try_to_publish()
+        return dict(outcome) | {"published": is_known}
 
     async def exchange(self, report: ControlReport) -> ControlReply:
         """An ingress's report of the second."""
@@ -108,7 +109,8 @@ class ControlService:
         quota = None
         if report.quota is not None and not self.fenced:
             quota = await self._quotas.exchange(report.quota)
-        return ControlReply(self._state.epoch, quota)
+        word = None if self.fenced else published(self._state, self._wall())
+        return ControlReply(self._state.epoch, quota, word)
 
     async def recall(self, report: HolderReport, surrender: Surrender) -> SplitReply | None:
         """An ingress cannot afford a request: gather for it. The caller bounds the time."""
@@ -149,8 +151,6 @@ class ControlService:
             case "usage":
                 tenant = validated(OfTenant, args).tenant
                 return {"usage": [usage.record_of(row) for row in self._usage.rows(tenant)]}
-            case "last_table":
-                return {"table": self.tables.record}
         return None
 
     async def _save_state(self, changed: State) -> None:
@@ -182,17 +182,19 @@ class ControlService:
             self._usage_saved_at = now
             self.store_error = ""
 
-    async def _try_to_publish(self) -> None:
-        """The board may be away: the next second tries again."""
+    async def _try_to_publish(self) -> bool:
+        """Whether the board took it. It may be away: the next second tries again, and ingresses
+        are told with the reply to their next report."""
         if self.fenced:
-            return
+            return False
         try:
             held = await self._publish_to(published(self._state, self._wall()))
         except Exception as error:  # noqa: BLE001  the edge to the board, whatever carries it
             log.warning("the board did not take the state: %r", error)
-            return
+            return False
         if held.order > (self._state.epoch, self._state.revision):
             await self._learn_of(held)
+        return True
 
     async def _learn_of(self, held: Published) -> None:
         """The board holds a later word: a successor's, or this store is an older copy."""
@@ -235,10 +237,23 @@ class ControlService:
             log.error("the kept splits cannot be read, ingresses are asked instead: %r", error)
             self._quotas = self._quota_desk(Book(state.epoch, self._now()))
 
+    def _usage_from(self, kept: bytes) -> UsageBook:
+        """Usage is a view: what cannot be read must not keep control from starting."""
+        try:
+            return UsageBook.decode(kept, self._wall())
+        except (LookupError, TypeError, ValueError) as error:
+            log.error("the kept usage cannot be read, it begins anew: %r", error)
+            return UsageBook()
+
     def _set_quotas(self) -> None:
-        if self.tables.table is not None:
-            overrides = published(self._state, self._wall()).overrides
-            self._quotas.adopt(self.tables.table.quotas, overrides)
+        if (table := self.tables.table) is None:
+            return
+        overrides = published(self._state, self._wall()).overrides
+        limits = tuple((one.target, one.value) for one in overrides if one.kind == "limit")
+        if self._quotas_of == (table, limits, self._quotas):
+            return  # each second, of perhaps ten thousand tenants
+        self._quotas.adopt(table.quotas, overrides)
+        self._quotas_of = (table, limits, self._quotas)
 
     def _note_store(self, error: str) -> None:
         if not self.store_error:

@@ -86,7 +86,11 @@ class UsageBook:
                 for key, amounts in held.items():
                     self._ended[key] = self._ended.get(key, Amounts()).plus(amounts)
                 del self._living[ingress]
-        self._ended = {k: v for k, v in self._ended.items() if k.day >= oldest_day}
+        self._ended = _since(self._ended, oldest_day)
+        self._living = {
+            ingress: (_since(held, oldest_day), seen)
+            for ingress, (held, seen) in self._living.items()
+        }
 
     def rows(self, tenant: str | None = None) -> list[UsageRow]:
         totals = dict(self._ended)
@@ -112,6 +116,10 @@ class UsageBook:
         for ingress, flats in record["living"].items():
             book.report(ingress, [_row(flat) for flat in flats], now)
         return book
+
+
+def _since(totals: dict[UsageKey, Amounts], oldest_day: str) -> dict[UsageKey, Amounts]:
+    return {key: amounts for key, amounts in totals.items() if key.day >= oldest_day}
 
 
 def record_of(row: UsageRow) -> dict[str, Any]:

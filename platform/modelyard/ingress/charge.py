@@ -15,11 +15,11 @@ _WORKED_ON: Final = (CLIENT_GONE, 504)
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """input_tokens: None where the engine never said, and the estimate stands."""
+    """None: the engine never said, and what was reserved stands."""
 
     served: bool
     input_tokens: int | None = None
-    output_tokens: int = 0
+    output_tokens: int | None = 0
     cached_tokens: int = 0
 
 
@@ -27,14 +27,17 @@ def charge(record: RequestRecord) -> Charge:
     """Of a request that has ended.
 
     The engine's own count where the answer is whole. A stream cut short is charged by the tokens
-    that were sent, and for its prompt, which the engine never counted, by the estimate; so is a
-    request that its caller left before the first token. What failed before anything was made is
-    free.
+    that were sent, and for its prompt, which the engine never counted, by the estimate; so is one
+    that its caller left before the first token. A whole answer that its caller did not wait for
+    costs all that was reserved: how much of it was made, nobody saw. What failed before anything
+    was made is free.
     """
     if record.finish_reason:
         return Charge(True, record.input_tokens, record.output_tokens, record.cached_tokens)
     began = record.ttft_ms is not None
     left = record.attempt > 0 and record.status in _WORKED_ON and record.reason != "expired"
-    if began or left:
+    if began or (left and record.stream):
         return Charge(True, None, record.output_tokens)
+    if left:
+        return Charge(True, None, None)
     return Charge(False, 0)

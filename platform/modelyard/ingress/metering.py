@@ -50,14 +50,14 @@ class Metering:
         if prepared.reservation is None:
             return
         used = charge(prepared.record)
-        read = used.input_tokens
-        if read is None:
-            read = prepared.reservation.need.input_tokens
-        prepared.record.settled_tokens = read - used.cached_tokens + used.output_tokens
+        need = prepared.reservation.need
+        read = need.input_tokens if used.input_tokens is None else used.input_tokens
+        made = need.output_tokens if used.output_tokens is None else used.output_tokens
+        prepared.record.settled_tokens = read - used.cached_tokens + made
         self.gate.settle(
             prepared.reservation,
             used.input_tokens,
-            used.output_tokens,
+            made,
             self._now(),
             cached_tokens=used.cached_tokens,
             served=used.served,

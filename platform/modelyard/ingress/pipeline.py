@@ -11,47 +11,37 @@ import json
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from modelyard.config.frozen import Role
 from modelyard.config.table import Table
-from modelyard.contract.answer_id import AnswerId, mint
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import (
     DeadlineExceeded,
-    InvalidRequest,
     Overloaded,
     ReplicaDied,
     ReplicaFailed,
     RequestError,
 )
-from modelyard.contract.features import require_features
-from modelyard.contract.headers import may_debug, plain_names
-from modelyard.contract.operations import Operation
 from modelyard.control.in_force import InForce
 from modelyard.control.ingress_post import IngressPost
+from modelyard.control.published import Published
 from modelyard.control.reading import Reading
-from modelyard.ingress.attempts import Attempts
+from modelyard.ingress.attempts import MAX_ATTEMPTS, Attempts
 from modelyard.ingress.books import Books
 from modelyard.ingress.demand import Demand
 from modelyard.ingress.metering import Metering
 from modelyard.ingress.prepared import Ask, Prepared
+from modelyard.ingress.preparer import Preparer
 from modelyard.ingress.router import Router
 from modelyard.ingress.transport import Transport
-from modelyard.ingress.work import alias_of, deadline_s, lowered, make_work
 from modelyard.lazy_timeout import LazyTimeout
-from modelyard.quota.estimate import need_of
-from modelyard.quota.figures import class_of
-from modelyard.routing.affinity import affinity_key
-from modelyard.routing.conversation import conversation_key
-from modelyard.routing.explain import tell_cell
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
-from modelyard.routing.resolve import Target, not_loaded
-from modelyard.routing.trail import Trail
+from modelyard.routing.resolve import not_loaded
 from modelyard.telemetry.request_log import RequestRecord
 from modelyard.telemetry.request_observer import RequestObserver
 from modelyard.tenancy.authenticator import Authenticator, Caller
@@ -88,6 +78,7 @@ class Pipeline:
         self.metering = Metering(ingress, now)
         self.books = Books(write_log, now, self.metering.settle, observer)
         self.attempts = Attempts(fleet, now)
+        self._preparer = Preparer(secret, self.router, self.metering.gate)
         self.table: Table | None = None
         self.table_error = ""
         self._table_digest = ""
@@ -119,12 +110,17 @@ class Pipeline:
             table_error=self.table_error,
             in_flight=self.demand.in_flight,
             wishes=self.demand.wishes,
+            word=self.in_force.to_tell,
         )
 
     def take(self, reading: Reading) -> None:
         """The board's reading: who is there, and control's last word."""
         self.fleet.update(reading.posts)
-        if self.in_force.take(reading.published) and self.table is not None:
+        self.obey(reading.published)
+
+    def obey(self, word: Published | None) -> None:
+        """Control's word, by whichever way it comes."""
+        if self.in_force.take(word) and self.table is not None:
             self._authenticator.revoke(self.in_force.revoked)
 
     def refresh(self) -> None:
@@ -166,83 +162,22 @@ class Pipeline:
     ) -> Prepared:
         """Everything else that can be refused without a replica. Raises RequestError."""
         record.enter("resolve")
-        table = self.the_table()
-        alias = record.model = alias_of(body)
-        claim = caller.claim
-        conversation = conversation_key(ask.operation, body, ask.headers, claim.tenant)
-        record.conversation = conversation
-        trail = Trail() if may_debug(ask.headers, caller.roles) else None
-        target = self.router.target(alias, ask.operation, caller, table, conversation, trail)
-        record.version, record.arm = target.version, target.arm
-        require_features(claim.features, ask.operation, body)
-        try:
-            work = make_work(ask.operation, body, target.route.limits, target.description)
-        except InvalidRequest as error:
-            other = self.router.other(target, error.failure(), caller, table)
-            if other is None:
-                raise
-            target = other
-            work = make_work(ask.operation, body, target.route.limits, target.description)
-        record.stream, record.ignored_fields = work.stream, plain_names(work.ignored)
-        envelope = Envelope(
-            claim=caller.token,
-            version="",
-            operation=ask.operation,
-            body=work.encoded,
-            stream=work.stream,
-            budget_ms=0,
-            band=claim.priority,
-            request_id=ask.request_id,
-            answer_id="",
-            model_alias=alias,
-            traceparent=record.traceparent,
-        )
-        deadlines = lowered(target.route.deadlines, deadline_s(work, ask.headers))
-        prepared = Prepared(
-            caller, target, work, envelope, record, ask.started, deadlines, trail=trail
-        )
-        self._aim(prepared, target, body)
-        if trail is not None:
-            affinity = prepared.envelope.affinity
-            tell_cell(trail, target, affinity, self.fleet, self.router.in_flight)
-        if claim.tenant in self.metering.gate.metered:
-            prepared.need = need_of(
-                ask.request_id,
-                claim.tenant,
-                class_of(target.description.kind),
-                ask.operation,
-                body,
-                work.cap_tokens,
-                work.choices,
-            )
-        self.attempts.begin(target.version, prepared.digest)
+        prepared = self._preparer.prepare(ask, caller, body, record, self.the_table())
+        self.attempts.begin(prepared.target.version, prepared.digest)
         return prepared
-
-    def _aim(self, prepared: Prepared, target: Target, body: Mapping[str, Any]) -> None:
-        """Address a request to its target."""
-        record, tenant = prepared.record, prepared.caller.claim.tenant
-        prepared.target = target
-        record.version, record.arm = target.version, target.arm
-        record.arm_reason, record.rollout = target.why, target.rollout
-        record.answer_id = self._mint(target, tenant)
-        operation = Operation(prepared.envelope.operation)
-        prepared.envelope = replace(
-            prepared.envelope,
-            version=target.version,
-            arm=target.arm,
-            answer_id=record.answer_id,
-            affinity=affinity_key(operation, body, target.version, tenant, record.conversation),
-        )
 
     def _turned(self, answer: Answer, prepared: Prepared) -> bool:
         """Whether a replica refused for want of a feature that the other arm has; it is then the
         target. Nothing has been made, and the request is not sent a third time."""
-        if not isinstance(answer, Failure) or prepared.record.ttft_ms is not None:
+        record = prepared.record
+        if not isinstance(answer, Failure) or record.ttft_ms is not None:
+            return False
+        if record.attempt >= MAX_ATTEMPTS:
             return False
         other = self.router.other(prepared.target, answer, prepared.caller, self.the_table())
         if other is None:
             return False
-        self._aim(prepared, other, json.loads(prepared.work.encoded))
+        self._preparer.aim(prepared, other, json.loads(prepared.work.encoded))
         return True
 
     async def call(self, prepared: Prepared) -> Item:
@@ -362,12 +297,7 @@ class Pipeline:
         unseen = prepared.work.stream or record.attempt > 1 or prepared.none_ready
         began = record.ttft_ms is not None
         if not began and unseen and not self.fleet.pool(version).is_ready:
+            self.router.wish(version)
             return not_loaded(prepared.target.alias, version, self.fleet)
         limit_s: float = getattr(prepared.deadlines, f"{which}_s")
         return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)
-
-    def _mint(self, target: Target, tenant: str) -> str:
-        answer = AnswerId(
-            target.version, target.arm, target.rollout, int(time.time()), random.randbytes(6)
-        )
-        return mint(answer, tenant, self._secret)

@@ -12,6 +12,7 @@ from modelyard.control.in_force import InForce
 from modelyard.ingress.demand import Demand
 from modelyard.ingress.prepared import Prepared
 from modelyard.routing.cells import InFlight, pick_cell
+from modelyard.routing.explain import tell_cell
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.other_arm import other_arm
 from modelyard.routing.pool import Cell
@@ -74,6 +75,10 @@ class Router:
     ) -> Target | None:
         """The other arm, when it alone has what `target` lacks."""
         return other_arm(target, failure, caller, table, self._fleet, self.steering)
+
+    def tell_cell(self, trail: Trail, prepared: Prepared) -> None:
+        """The step of a trail that says which cell would take the request."""
+        tell_cell(trail, prepared.target, prepared.envelope.affinity, self._fleet, self.in_flight)
 
     def cell(self, prepared: Prepared) -> Cell:
         """The cell of the next attempt: another than before, where there is another. Inside a cell

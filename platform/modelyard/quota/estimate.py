@@ -42,6 +42,7 @@ _OTHER_WEIGHTS: Final = (
     (_THREE_LEADS, 2.0),
     (_FOUR_LEADS, 3.0),
 )
+_READ: Final = ("input", "instructions", "tools", "text")  # what of /v1/responses a model sees
 _PER_MESSAGE: Final = 6  # a chat template's marks around one message
 _PER_REQUEST: Final = 24  # a template's own system prompt; a small model's marks
 _PER_TEXT: Final = 4
@@ -117,7 +118,7 @@ def input_tokens(operation: Operation, body: Mapping[str, Any]) -> tuple[int, bo
             left = body.get("text_1") or body.get("queries")
             return _pairs(left, body.get("text_2") or body.get("documents")), False
         case _:
-            return _PER_REQUEST + _texts(body), False
+            return _PER_REQUEST + _texts([body.get(name) for name in _READ]), False
 
 
 def _chat(body: Mapping[str, Any]) -> int:
@@ -155,10 +156,11 @@ def _texts(value: Any) -> int:
     Iterative: a body may be nested as deep as its parser allowed.
     """
     tokens, left = 0, [value]
+    said: list[str] = []
     while left:
         one = left.pop()
         if isinstance(one, str):
-            tokens += estimate_tokens(one)
+            said.append(one)
         elif isinstance(one, Mapping):
             tokens += 2 * len(one)
             left.extend(one.values())
@@ -166,4 +168,5 @@ def _texts(value: Any) -> int:
             left.extend(one)
         elif one is not None:
             tokens += 1
-    return tokens
+    # Weighed together: a hundred thousand tiny parts would cost a call each.
+    return tokens + len(said) + estimate_tokens("".join(said))

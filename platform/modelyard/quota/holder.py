@@ -51,8 +51,9 @@ class Part:
         return self.bucket.level
 
     def ask(self, level: int, until: float) -> None:
-        """Want this level from control. The largest want stands; smaller ones are met with it."""
-        self.want, self.want_until = max(self.want, level), until
+        """Want this level from control, for the request at hand. Keeping the largest was turned
+        down: one that can never be met kept every smaller one from being met."""
+        self.want, self.want_until = level, until
 
     def take(self, grant: Grant, now: float) -> None:
         if self.is_permits:
