@@ -31,7 +31,8 @@ CONFIG = Path(__file__).parents[2] / "configs" / "local.serve.yaml"
 MODELYARD = Path(sys.executable).parent / "modelyard"
 # Of tenants that only the tests' configuration has.
 TEST_KEYS = {
-    name: f"my_{name}-1_for-tests-of-modelyard" for name in ("metered", "shadowed", "abroad")
+    name: f"my_{name}-1_for-tests-of-modelyard"
+    for name in ("metered", "capped", "shadowed", "abroad")
 }
 INGRESS_TITLE = "ServeReplica:ingress:Ingress"
 
@@ -162,12 +163,12 @@ def start_platform(
 
 
 def tests_config() -> str:
-    """The shipped configuration, in which `demo` has no quota but two tenants of the tests have:
-    most tests ask for more at once than the demonstration's quota allows."""
+    """The shipped configuration, in which `demo` may use more than any test asks for, so that every
+    request is metered and none refused, and tenants of the tests' own may use little."""
     record = yaml.safe_load(CONFIG.read_text())
     table = record["applications"][0]["deployments"][0]["user_config"]
     tenant = {"tier": "free", "region": "eu", "models": ["*"]}
-    for name in ("metered", "shadowed", "abroad"):
+    for name in TEST_KEYS:
         table["tenants"][name] = dict(tenant)
         key = {"id": f"{name}-1", "tenant": name, "sha256": hash_key(TEST_KEYS[name])}
         table["keys"].append(key)
@@ -178,9 +179,14 @@ def tests_config() -> str:
         "output_tokens_per_min": 3000,
         "output_burst_tokens": 300,
         "requests_per_min": 6000,
-        "max_active_sequences": 4,
     }
-    table["quotas"] = {"metered": limits, "shadowed": limits | {"mode": "shadow"}}
+    plenty = dict.fromkeys(limits, 10**9) | {"max_active_sequences": 10**6}
+    table["quotas"] = {
+        "demo": plenty,
+        "metered": limits,
+        "capped": {"max_active_sequences": 4},
+        "shadowed": limits | {"mode": "shadow"},
+    }
     return str(yaml.safe_dump(record, sort_keys=False))
 
 

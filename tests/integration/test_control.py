@@ -55,9 +55,12 @@ class Operator:
 
     def process(self) -> psutil.Process | None:
         """Control's process on this platform."""
+        return next(iter(self.processes(TITLE)), None)
+
+    def processes(self, title: str) -> list[psutil.Process]:
         state = json.loads((self.platform.home / "run" / "local.json").read_text())
         members = run_of(state["run_id"], state["pid"]).processes()
-        return next((one for one in members if TITLE in _title(one)), None)
+        return [one for one in members if title in _title(one)]
 
     def kill(self) -> dict[str, Any]:
         """Kill it with -9; its successor's first word."""
@@ -170,6 +173,22 @@ def test_the_store_is_lost_with_control_and_the_board_brings_the_state_back(
     assert operator.up()["held"] == ""
 
 
+def test_a_control_that_hangs_holds_no_request_up(operator: Operator) -> None:
+    hanging = operator.wait_for("control's process", operator.process)
+    with requests_flowing(operator.platform) as ended:
+        hanging.suspend()
+        try:
+            before = ended["200"]
+            operator.wait_for("answers without control", lambda: ended["200"] > before + 100)
+            answer = operator.client.get("/admin/overrides")
+            assert answer.status_code == 503
+            assert answer.json()["error"]["reason"] == "control_down"
+        finally:
+            hanging.resume()
+    assert set(ended) == {"200"}, ended
+    operator.up()
+
+
 def test_an_override_ends_by_itself(operator: Operator) -> None:
     operator.override(3)
     assert len(operator.overrides()) == 1
@@ -206,6 +225,20 @@ def test_a_revoked_key_is_refused_by_both_ingresses_and_stays_so(operator: Opera
         assert refused_everywhere()
         keys = {one["id"]: one for one in operator.client.get("/admin/keys").json()["keys"]}
         assert keys["nightly-1"]["revoked_by"] == "ops-1"
+
+
+def test_board_store_and_control_are_lost_and_a_revocation_is_not(operator: Operator) -> None:
+    """The ingresses alone still know what control said, and tell the board and control."""
+    before = operator.up()
+    [board] = operator.processes("BoardActor")
+    for path in operator.platform.home.glob("control.sqlite*"):
+        path.unlink()
+    board.kill()
+    after = operator.kill()
+    assert after["epoch"] > before["epoch"]
+    assert after["revoked_keys"] == before["revoked_keys"] > 0
+    assert _fresh_status(operator, NIGHTLY_KEY) == 401
+    operator.client.delete("/admin/hold").raise_for_status()
 
 
 def _fresh_status(operator: Operator, key: str) -> int:
