@@ -49,7 +49,7 @@ class Two:
         self.now += 1.0
         self.desk.tick(self.reading())
         for holder in self.holders.values():
-            reply = await self.desk.exchange(holder.report(self.now, {}))
+            reply = await self.desk.exchange(holder.report(self.now))
             if reply is not None:
                 holder.take(reply, self.now)
 
@@ -66,7 +66,7 @@ class Two:
             if name in replies:
                 holder.take(replies[name], self.now)
             if name != self.silent:
-                reports.append(holder.report(self.now, {}))
+                reports.append(holder.report(self.now))
         return reports
 
     def level(self, name: str) -> int:
@@ -75,7 +75,7 @@ class Two:
     def want(self, name: str, tokens: int) -> HolderReport:
         part = self.holders[name].part(KEY, self.now)
         part.want, part.want_until = tokens * UNITS, self.now + 2
-        return self.holders[name].report(self.now, {})
+        return self.holders[name].report(self.now)
 
 
 async def test_both_ingresses_together_have_the_bucket() -> None:
@@ -98,7 +98,7 @@ async def test_what_could_not_be_stored_is_not_told() -> None:
     two = Two()
     two.failing = True
     two.now = 1.0
-    assert await two.desk.exchange(two.holders["i-1"].report(1.0, {})) is None
+    assert await two.desk.exchange(two.holders["i-1"].report(1.0)) is None
     two.failing = False
     await two.learned()
     assert two.level("i-1") > 0

@@ -192,16 +192,6 @@ def test_a_debt_of_a_lost_ingress_is_paid_by_the_rest(split: Split) -> None:
     assert cluster.book.pool_level(KEY, cluster.now) < 0
 
 
-def test_tallies_add_up_over_ingresses(split: Split) -> None:
-    cluster = split(QUOTA, 2)
-    for gate in cluster.gates:
-        reservation = gate.admitted(gate.reserve(NEED, cluster.now), cluster.now)
-        gate.settle(reservation, 60, 4, cluster.now)
-    cluster.run(2)
-    total = cluster.book.tallies()[("acme", "generator")]
-    assert (total.requests, total.input_tokens, total.output_tokens) == (2, 120, 8)
-
-
 def test_more_parts_than_can_be_stored_are_learned_by_the_next_control(
     monkeypatch: pytest.MonkeyPatch, split: Split
 ) -> None:

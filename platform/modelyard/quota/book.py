@@ -21,7 +21,7 @@ from typing import Any, Final
 from modelyard.quota.account import Account
 from modelyard.quota.figures import NOTHING, Figures, Key
 from modelyard.quota.holder import LEASE_S
-from modelyard.quota.messages import Grant, HolderReport, SplitReply, Tally
+from modelyard.quota.messages import Grant, HolderReport, SplitReply
 from modelyard.quota.split_bucket import SplitBucket
 
 REGRANT_S: Final = 2 * LEASE_S
@@ -66,7 +66,6 @@ class Book:
         self._adopted = False
         self._buckets: dict[Key, SplitBucket] = {}
         self._known: dict[str, Known] = {}
-        self._tallies: dict[str, dict[tuple[str, str], Tally]] = {}
 
     @property
     def is_learning(self) -> bool:
@@ -87,7 +86,6 @@ class Book:
         if known is None:
             return None
         known.heard, known.sequence = now, report.sequence
-        self._tallies.setdefault(report.ingress, {}).update(report.tallies)
         if not known.confirmed:
             held = any(one.rate or one.burst for one in report.holdings.values())
             if held and not self._learning and not self._has_accounts(report.ingress):
@@ -147,14 +145,6 @@ class Book:
     def pool_level(self, key: Key, now: float) -> int:
         """Units, or permits, that no holder has."""
         return self._bucket(key).pool_level(now)
-
-    def tallies(self) -> dict[tuple[str, str], Tally]:
-        """By tenant and model class, of all ingresses that this control has heard of."""
-        totals: dict[tuple[str, str], Tally] = {}
-        for tallies in self._tallies.values():
-            for key, tally in tallies.items():
-                totals[key] = totals.get(key, Tally()).plus(tally)
-        return totals
 
     def snapshot(self) -> dict[str, Any]:
         """The grants as plain data for JSON; never levels or reservations. Of more parts than can

@@ -128,11 +128,11 @@ class QuotaGate:
 
     def report(self, now: float) -> HolderReport:
         """To send to control once a second, and again after `again`."""
-        return self.holder.report(now, self.tallies)
+        return self.holder.report(now)
 
     def brief_report(self, now: float, wanted: Iterable[Key] = ()) -> HolderReport:
         """For a recall: what this ingress wants, or control of it for another (`wanted`)."""
-        return self.holder.report(now, self.tallies, wanted, brief=True)
+        return self.holder.report(now, wanted, brief=True)
 
     def take(self, reply: SplitReply, now: float) -> bool:
         """Take control's answer. False: it was late or doubled and changed nothing."""

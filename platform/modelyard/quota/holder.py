@@ -15,13 +15,13 @@ Debts and the permits of running requests outlive a split: they are facts, not g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from modelyard.quota.bucket import UNITS, Permits, TokenBucket
 from modelyard.quota.figures import Key
-from modelyard.quota.messages import Grant, HolderReport, Holding, SplitReply, Tally
+from modelyard.quota.messages import Grant, HolderReport, Holding, SplitReply
 
 LEASE_S: Final = 5.0
 WANT_S: Final = 2.0  # how long a refused request's want stands: its caller may be back after 1 s
@@ -129,7 +129,6 @@ class Holder:
     def report(
         self,
         now: float,
-        tallies: Mapping[tuple[str, str], Tally],
         wanted: Iterable[Key] = (),
         *,
         brief: bool = False,
@@ -154,7 +153,6 @@ class Holder:
             self._serial,
             self._sequence,
             {key: self.parts[key].holding(now) for key in keys},
-            self._tallies_of(keys, tallies),
         )
 
     def take(self, reply: SplitReply, now: float) -> bool:
@@ -187,14 +185,6 @@ class Holder:
         self._turn = (self._turn + count) % len(keys)
         asking = (key for key, part in self.parts.items() if part.want)
         return dict.fromkeys((*turn, *asking, *(key for key in wanted if key in self.parts)))
-
-    def _tallies_of(
-        self, keys: Iterable[Key], tallies: Mapping[tuple[str, str], Tally]
-    ) -> dict[tuple[str, str], Tally]:
-        if keys is self.parts:
-            return dict(tallies)
-        owners = {(key.tenant, key.model_class) for key in keys}
-        return {owner: tallies[owner] for owner in owners if owner in tallies}
 
     def _start_over(self, now: float) -> None:
         self.incarnation += 1

@@ -64,7 +64,6 @@ class HolderReport(NamedTuple):
     acked: int
     sequence: int
     holdings: Mapping[Key, Holding]
-    tallies: Mapping[tuple[str, str], Tally]
 
 
 class SplitReply(NamedTuple):
