@@ -103,8 +103,8 @@ def _title(process: psutil.Process) -> str:
 @pytest.fixture(scope="module")
 def operator(platform: Any, wait_for: WaitFor) -> Iterator[Operator]:
     made = Operator(platform, wait_for)
-    made.up()
     with made.client:
+        made.up()
         yield made
 
 
