@@ -205,6 +205,7 @@ class LocalCluster:
         )
         if haproxy:
             environment["RAY_SERVE_HAPROXY_BINARY_PATH"] = str(write_wrapper(self._settings.run))
+        environment.pop("MODELYARD_API_KEY", None)  # an operator's, and no replica's business
         environment["MODELYARD_HOME"] = str(self._settings.home)
         environment["MODELYARD_SECRET_FILE"] = str(self._settings.secret_file)
         self.log_file.parent.mkdir(parents=True, exist_ok=True)

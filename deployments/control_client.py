@@ -22,7 +22,7 @@ APP: Final = "control"
 DEPLOYMENT: Final = "Control"
 ADMIN_WAIT_S: Final = 2.0
 EXCHANGE_WAIT_S: Final = 1.0
-RECALL_WAIT_S: Final = 0.05
+RECALL_WAIT_S: Final = 0.25
 FIND_WAIT_S: Final = 2.0
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 TICK_S: Final = 1.0
 BOARD_WAIT_S: Final = 1.0
 START_TRIES: Final = 5  # to read the board's mirror before it is taken for silent
-SURRENDER_WAIT_S: Final = 0.04
+SURRENDER_WAIT_S: Final = 0.08
 WARM_UP_S: Final = 2.0
 
 

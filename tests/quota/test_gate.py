@@ -189,6 +189,8 @@ def test_a_bucket_that_is_used_up_is_not_recalled_for_every_refusal(split: Split
     taken(cluster.reserve(0, replace(NEED, input_tokens=600)))
     refusal = gate.reserve(NEED, cluster.now)
     assert gate.should_recall(refusal, cluster.now)
+    assert gate.should_recall(refusal, cluster.now), "others may wait for the same call"
+    gate.recalled_in_vain(refusal, cluster.now)
     assert not gate.should_recall(refusal, cluster.now)
     assert gate.should_recall(refusal, cluster.now + 0.3)
 

@@ -72,6 +72,8 @@ def _ending(line: Mapping[str, Any]) -> str:
     text = f"answered {line.get('status', '?')} {code}"
     if reason:
         text += f" because of {reason}"
+    if line.get("would_refuse"):
+        text += f" (shadow mode: {line['would_refuse']} would have refused it)"
     if line.get("ttft_ms") is not None:
         text += f", {line['ttft_ms']:.0f} ms to the first token"
     text += f", {line.get('duration_ms', 0.0):.0f} ms in all"

@@ -13,7 +13,7 @@ from modelyard.quota.gate import QuotaGate
 from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.quota.reservation import Need, Outcome, Refusal
 
-RECALL_WAIT_S: Final = 0.05
+RECALL_WAIT_S: Final = 0.25
 
 Recall = Callable[[HolderReport], Awaitable[SplitReply | None]]
 
@@ -24,6 +24,7 @@ class Metering:
     def __init__(self, ingress: str, now: Callable[[], float]) -> None:
         self._now = now
         self._recalling = asyncio.Lock()
+        self._waiting: list[Need] = []
         self.gate = QuotaGate(ingress, now())
         self.recall: Recall | None = None
 
@@ -41,6 +42,8 @@ class Metering:
         except RequestError as error:
             error.headers = self._headers(need)
             raise
+        if isinstance(outcome, Refusal):
+            prepared.record.would_refuse = f"quota_{outcome.direction}"
         taken = prepared.reservation.taken
         prepared.record.reserved_tokens = taken.get("input", 0) + taken.get("output", 0)
         prepared.rate_limits = self._headers(need)
@@ -64,24 +67,40 @@ class Metering:
         )
 
     async def _recalled(self, need: Need, refusal: Outcome, recall: Recall) -> Outcome:
-        """The outcome once control was asked, one caller at a time: a storm of refused requests
-        must not become a storm of calls to control."""
+        """The outcome once control was asked.
+
+        One call at a time, for all that wait: eight requests at once must not be eight calls in a
+        row. Where all of it is not to be had, the one at hand asks for itself.
+        """
+        self._waiting.append(need)
+        outcome = refusal
         try:
             async with asyncio.timeout(RECALL_WAIT_S), self._recalling:
+                for wanted in (list(self._waiting), [need]):
+                    outcome = self.gate.reserve(need, self._now())
+                    if not isinstance(outcome, Refusal):
+                        return outcome
+                    await self._ask(wanted, recall)
                 outcome = self.gate.reserve(need, self._now())
-                if not isinstance(outcome, Refusal):
-                    return outcome
-                reply = await recall(self.gate.brief_report(self._now()))
-                if reply is not None and reply.again:
-                    # A new ingress, or a new control: it first had to learn the epoch.
-                    self.gate.take(reply, self._now())
-                    reply = await recall(self.gate.brief_report(self._now()))
         except TimeoutError:
-            return refusal
-        if reply is None:
-            return refusal
-        self.gate.take(reply, self._now())
-        return self.gate.reserve(need, self._now())
+            pass
+        finally:
+            self._waiting.remove(need)
+        if isinstance(outcome, Refusal):
+            self.gate.recalled_in_vain(outcome, self._now())
+        return outcome
+
+    async def _ask(self, needs: list[Need], recall: Recall) -> None:
+        """One recall; a second where a new ingress, or a new control, first learns the epoch."""
+        for _ in range(2):
+            now = self._now()
+            self.gate.want(needs, now)
+            reply = await recall(self.gate.brief_report(now))
+            if reply is None:
+                return
+            self.gate.take(reply, self._now())
+            if not reply.again:
+                return
 
     def _headers(self, need: Need) -> dict[str, str]:
         return dict(self.gate.headers(need.tenant, need.model_class, self._now()))

@@ -7,7 +7,6 @@ it with a transport of their own. The admission queue will enter between quota a
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
@@ -177,7 +176,7 @@ class Pipeline:
         other = self.router.other(prepared.target, answer, prepared.caller, self.the_table())
         if other is None:
             return False
-        self._preparer.aim(prepared, other, json.loads(prepared.work.encoded))
+        self._preparer.turn(prepared, other, answer)
         return True
 
     async def call(self, prepared: Prepared) -> Item:

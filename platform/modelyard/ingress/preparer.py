@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 from modelyard.config.table import Table
 from modelyard.contract.answer_id import AnswerId, mint
-from modelyard.contract.envelope import Envelope
+from modelyard.contract.envelope import Envelope, Failure
 from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.features import require_features
 from modelyard.contract.headers import may_debug, plain_names
@@ -92,6 +93,20 @@ class Preparer:
             answer_id=record.answer_id,
             affinity=affinity_key(operation, body, target.version, tenant, record.conversation),
         )
+
+    def turn(self, prepared: Prepared, other: Target, refusal: Failure) -> None:
+        """Address a request to the other arm, which alone has what its replica lacked."""
+        if prepared.trail is not None:
+            prepared.trail.add(
+                "turned",
+                f"{prepared.target.version} refused it: {other.version} answers",
+                why=refusal.wire_code or refusal.reason,
+                arm=other.arm,
+                version=other.version,
+            )
+        self.aim(prepared, other, json.loads(prepared.work.encoded))
+        if prepared.trail is not None:
+            self._router.tell_cell(prepared.trail, prepared)
 
     def _work(
         self, ask: Ask, caller: Caller, body: dict[str, Any], target: Target, table: Table

@@ -32,7 +32,7 @@ class QuotaGate:
         self._figures: dict[Key, Figures] = {}
         self.metered: frozenset[str] = frozenset()  # tenants with any limit
         self._shadowed: frozenset[str] = frozenset()
-        self._recalled: dict[Key, float] = {}
+        self._in_vain: dict[Key, float] = {}
 
     def adopt(self, quotas: Mapping[str, Quota], overrides: Iterable[Override] = ()) -> None:
         """Take a new table's quotas or other overrides. The splits follow from control."""
@@ -64,15 +64,31 @@ class QuotaGate:
         return Reservation(need, self.holder.incarnation, taken)
 
     def should_recall(self, outcome: Outcome, now: float) -> bool:
-        """Whether a call to control may help; not twice in RECALL_EACH_S for one bucket, or a
+        """Whether a call to control may help; not within RECALL_EACH_S of one that did not, or a
         tenant that has used everything up would make a call of each of its refusals."""
         if not isinstance(outcome, Refusal):
             return False
         key = Key(outcome.need.tenant, outcome.need.model_class, outcome.direction)
-        if now - self._recalled.get(key, float("-inf")) < RECALL_EACH_S:
-            return False
-        self._recalled[key] = now
-        return True
+        return now - self._in_vain.get(key, float("-inf")) >= RECALL_EACH_S
+
+    def recalled_in_vain(self, refusal: Refusal, now: float) -> None:
+        need = refusal.need
+        self._in_vain[Key(need.tenant, need.model_class, refusal.direction)] = now
+
+    def want(self, needs: Iterable[Need], now: float) -> None:
+        """Ask for what all of these lack together, in the next report; no more than a bucket
+        holds."""
+        sums: dict[Key, int] = {}
+        for need in needs:
+            for direction, (asked, _) in need.amounts().items():
+                key = Key(need.tenant, need.model_class, direction)
+                if asked > 0 and key in self._figures:
+                    sums[key] = sums.get(key, 0) + asked
+        for key, total in sums.items():
+            wanted = min(total * (1 if key.is_permits else UNITS), self._figures[key].burst)
+            part = self.holder.part(key, now)
+            if wanted > part.level(now):
+                part.ask(wanted, now + WANT_S)
 
     def admitted(self, outcome: Outcome, now: float) -> Reservation:
         """The reservation to settle. Counts the outcome. Raises RateLimited or InvalidRequest.

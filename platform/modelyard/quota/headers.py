@@ -14,7 +14,8 @@ from modelyard.quota.figures import Direction, Figures
 class Gauge:
     """One bucket as its tenant sees it. limit per minute; reset_s until our part is full.
 
-    remaining is a lower bound: the other ingresses hold some too.
+    remaining is a lower bound: the other ingresses hold some too. reset_s is at most what the whole
+    bucket takes, and a debt, since parts move to where they are used.
     """
 
     limit: int
@@ -25,7 +26,9 @@ class Gauge:
     def of(cls, whole: Figures, part: Figures, level: int) -> Gauge:
         """From the bucket's figures, and the figures and the level (in units) of our part."""
         missing = max(0, part.burst - level)
-        return cls(whole.rate // RATE, max(0, level // UNITS), missing / max(1, part.rate) / 1e6)
+        longest = (whole.burst - min(0, level)) / max(1, whole.rate)
+        reset_s = min(missing / max(1, part.rate), longest) / 1e6
+        return cls(whole.rate // RATE, max(0, level // UNITS), reset_s)
 
 
 def rate_limit_headers(gauges: Mapping[Direction, Gauge]) -> list[tuple[str, str]]:

@@ -47,6 +47,7 @@ class RequestRecord:
     cached_tokens: int = 0
     reserved_tokens: int | None = None  # of the tenant's quota; None where it has none
     settled_tokens: int | None = None
+    would_refuse: str = ""  # the reason, of a tenant whose quota is in shadow mode
     finish_reason: str = ""
     ttft_ms: float | None = None
     duration_ms: float = 0.0
