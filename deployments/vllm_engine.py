@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # Set here and not in ray_actor_options: a Serve config's option dict replaces the code's whole, so
 # a team that only wanted another num_cpus would lose them (`modelyard check` refuses the reverse).
 ENVIRONMENT: Final = {
+    # vLLM's dictConfig closes every handler of the process. Serve asks its own for the log's path
+    # when a controller starts anew, and replaced each generator whose handler was closed.
+    "VLLM_CONFIGURE_LOGGING": "0",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_NO_USAGE_STATS": "1",
     "HF_HUB_OFFLINE": "1",

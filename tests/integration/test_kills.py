@@ -200,5 +200,7 @@ def test_a_killed_haproxy_cuts_every_connection_and_leaves_no_orphan_in_the_engi
 
 
 def test_nobody_notices_a_killed_controller(platform: Any, wait_for: Any) -> None:
+    generator = platform.replica(GENERATOR).pid
     seen = killed(platform, wait_for, "controller")
+    assert platform.replica(GENERATOR).pid == generator, "it is taken over, not replaced"
     assert {word for counts in seen.values() for word in counts} == {"200"}
