@@ -10,6 +10,7 @@ import pytest
 
 from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Failure, Item, Usage
+from modelyard.contract.errors import ReplicaDied
 from modelyard.control.published import Published
 from modelyard.lifecycle.report import Post
 from modelyard.testing.in_memory import ALPHA_KEY, InMemoryIngress, bearer, post, table_record
@@ -75,3 +76,9 @@ async def test_an_output_above_the_routes_limit_is_nobodys(tokens: int) -> None:
 async def test_a_canary_that_was_rolled_back_helps_nobody() -> None:
     assert (await asked(split([TOO_LONG], percent=0.0))).status_code == 400
     assert (await asked(split(percent=0.0), max_tokens=800)).status_code == 400
+
+
+async def test_a_request_whose_replica_died_is_not_sent_a_third_time() -> None:
+    response = await asked(split([ReplicaDied("it died", replica="a-1")], [TOO_LONG], [ANSWER]))
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "context_length_exceeded"
