@@ -61,6 +61,8 @@ class AffinityRouter(RequestRouter):
         if pending_request is None:
             return [candidate_replicas]
         pending_request.routing_context.should_backoff = True  # else a full cell is asked in a spin
+        if len(candidate_replicas) == 1:
+            return [candidate_replicas]
         candidates = [
             Candidate(
                 one.replica_id.unique_id, self._load(one.replica_id), one.max_ongoing_requests

@@ -130,7 +130,7 @@ def table(tenants: int) -> dict[str, Any]:
             {"id": f"k{n}", "tenant": f"t{n}", "sha256": hash_key(key_of(n)), "roles": ["invoke"]}
             for n in range(tenants)
         ],
-        # Never used up: what it costs to keep, not to refuse. Of 10,000 tenants only a few: hundreds
-        # a second that ask for the first time outrun control, and are refused.
+        # Never used up: what it costs to keep, not to refuse. Of 10,000 tenants only a few:
+        # hundreds a second that ask for the first time outrun control, and are refused.
         "quotas": {f"t{n}": QUOTA for n in range(FEW)},
     }

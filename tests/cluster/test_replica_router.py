@@ -92,6 +92,13 @@ async def test_a_burst_in_one_turn_of_the_loop_sees_itself(router: AffinityRoute
     assert await first(router, request("hot")) == names[0]
 
 
+async def test_the_only_replica_is_taken_without_a_count(router: AffinityRouter) -> None:
+    waiting = request("hot")
+    assert await router.choose_replicas(REPLICAS[:1], waiting) == [REPLICAS[:1]]
+    assert not router._sending
+    assert waiting.routing_context.should_backoff
+
+
 async def test_a_request_that_waits_is_one_however_often_serve_asks(router: AffinityRouter) -> None:
     waiting = request("hot")
     names = {await first(router, waiting) for _ in range(100)}
