@@ -15,7 +15,7 @@ from modelyard.ingress.pipeline import Pipeline
 log = logging.getLogger("modelyard.ingress")
 
 REPORT_S: Final = 1.0
-FIRST_TRIES: Final = 5
+FIRST_TRIES: Final = 3
 FIRST_EACH_S: Final = 0.4
 MORE_AT_ONCE: Final = 3  # reports in a row while control says there is more to be had
 
@@ -30,9 +30,12 @@ class FollowControl:
         self._silent = False
 
     async def first(self) -> None:
-        """Before the first request: an ingress without a split would refuse who has a quota."""
+        """Before the first request: an ingress without a split would refuse who has a quota.
+
+        Some four seconds at most, so that a control that is away keeps no ingress from serving.
+        """
         for _ in range(FIRST_TRIES):
-            await self.step()
+            await self._step_or_log()
             if not self._silent:
                 return
             await asyncio.sleep(FIRST_EACH_S)
@@ -40,12 +43,15 @@ class FollowControl:
     async def run(self) -> None:
         """For ever."""
         while True:
-            try:
-                await self.step()
-            except Exception:
-                # The edge of a background task: without it this ingress would hold no quota.
-                log.exception("a report to control failed")
+            await self._step_or_log()
             await asyncio.sleep(REPORT_S)
+
+    async def _step_or_log(self) -> None:
+        try:
+            await self.step()
+        except Exception:
+            # The edge of a background task: without it this ingress would hold no quota.
+            log.exception("a report to control failed")
 
     async def step(self) -> None:
         if self._pipeline.table is None:

@@ -142,10 +142,11 @@ class Ingress:
     async def _start_following(self) -> None:
         board = FollowBoard(self._pipeline, Board())
         control = FollowControl(self._pipeline, self._control, self._usage)
-        followed = (board.run(), control.run(), self._signing_keys.run())
+        followed = (board.run(), self._signing_keys.run())
         self._background = [asyncio.create_task(one) for one in followed]
         if self._pipeline.metering.gate.metered:
             await control.first()
+        self._background.append(asyncio.create_task(control.run()))
 
     def _written(self, record: RequestRecord) -> None:
         self._log.write(record)

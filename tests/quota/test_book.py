@@ -14,7 +14,9 @@ from modelyard.config.quotas import Quota
 from modelyard.quota.book import REGRANT_S, Book, Seen
 from modelyard.quota.bucket import RATE, UNITS
 from modelyard.quota.figures import Figures, Key, figures_of
+from modelyard.quota.gate import QuotaGate
 from modelyard.quota.holder import LEASE_S
+from modelyard.quota.messages import SplitReply
 from modelyard.quota.reservation import Need, Refusal, Reservation
 
 Split = Callable[..., Any]
@@ -202,3 +204,17 @@ def test_more_parts_than_can_be_stored_are_learned_by_the_next_control(
     cluster.book = Book(snapshot["epoch"] + 1, cluster.now)
     cluster.book.restore(snapshot, complete=True, now=cluster.now)
     assert cluster.book.is_learning
+
+
+def test_a_new_control_hears_of_every_part_although_it_answered_an_older_report() -> None:
+    """It answers what was sent under an earlier epoch, and reads nothing of it."""
+    gate = QuotaGate("i-1", 0.0, max_reported=1)
+    for tenant in ("a", "b", "c"):
+        gate.holder.part(Key(tenant, "generator", "input"), 0.0)
+    first, second = gate.report(0.0), gate.report(0.0)
+    for serial, report in ((1, first), (2, second)):
+        gate.take(SplitReply("i-1", 1, 7, serial, report.sequence, {}, again=True), 0.0)
+    whole = gate.report(0.0)
+    assert (whole.epoch, len(whole.holdings)) == (7, 3)
+    gate.take(SplitReply("i-1", 1, 7, 3, whole.sequence, {}), 0.0)
+    assert len(gate.report(0.0).holdings) == 1, "from then on in turn"

@@ -94,7 +94,7 @@ class Holder:
     _serial: int = 0
     _sequence: int = 0
     _sent: dict[int, float] = field(default_factory=dict)  # reports: when each was sent
-    _whole: set[int] = field(default_factory=set)  # reports of every part
+    _whole: dict[int, int] = field(default_factory=dict)  # reports of every part: under which epoch
     _told_all: int = -1  # the epoch to which a report of every part was answered
     _turn: int = 0
     _renewed: float = field(init=False)
@@ -144,7 +144,7 @@ class Holder:
         self._sequence += 1
         self._sent[self._sequence] = now
         self._sent.pop(self._sequence - _KEPT_REPORTS, None)
-        self._whole.discard(self._sequence - _KEPT_REPORTS)
+        self._whole.pop(self._sequence - _KEPT_REPORTS, None)
         keys = self._reported(wanted, 0 if brief else self.max_reported)
         return HolderReport(
             self.ingress,
@@ -162,7 +162,8 @@ class Holder:
             return False
         if (reply.epoch, reply.serial) <= (self.epoch, self._serial):
             return False
-        if reply.epoch == self.epoch and reply.answers in self._whole:
+        # Not one sent under an earlier epoch: a new control answers it, and reads nothing of it.
+        if self._whole.get(reply.answers) == reply.epoch:
             self._told_all = reply.epoch
         self.epoch, self._serial = reply.epoch, reply.serial
         if reply.start_over:
@@ -178,7 +179,7 @@ class Holder:
 
     def _reported(self, wanted: Iterable[Key], count: int) -> Iterable[Key]:
         if len(self.parts) <= self.max_reported or self._told_all != self.epoch:
-            self._whole.add(self._sequence)
+            self._whole[self._sequence] = self.epoch
             return self.parts
         keys = list(self.parts)
         turn = [keys[(self._turn + at) % len(keys)] for at in range(count)]
