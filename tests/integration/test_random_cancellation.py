@@ -20,6 +20,7 @@ pytestmark = pytest.mark.integration
 REQUESTS = 500
 AT_ONCE = 50
 SEED = 3
+STEADY_LOOKS = 30  # a tenth of a second each, as `wait_for` looks
 SLOTS = 40  # max_ongoing_requests of the generator in configs/local.serve.yaml
 LONG = {
     "model": "support-assistant",
@@ -102,14 +103,26 @@ def logged(platform: Any, name: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["request_id"].startswith(f"{name}-")]
 
 
+def at_rest(platform: Any, wait_for: Any, name: str) -> list[dict[str, Any]]:
+    """The log's lines of a run, once no more come: idle replicas alone may mean "not yet begun"."""
+    seen: list[int] = []
+
+    def steady() -> bool:
+        seen.append(len(logged(platform, name)))
+        return seen[-1] > 0 and seen[-STEADY_LOOKS:] == [seen[-1]] * STEADY_LOOKS
+
+    wait_for("a request log that comes to rest", steady)
+    return logged(platform, name)
+
+
 def test_five_hundred_callers_that_leave_at_random_leave_nothing_behind(
     platform: Any, wait_for: Any
 ) -> None:
     name = uuid.uuid4().hex  # the request log of a platform that serves several runs
     asyncio.run(leave_at_random(platform, name))
+    lines = at_rest(platform, wait_for, name)
     for app in APPS:
         wait_for(f"an idle {app}", lambda app=app: platform.replica(app).ongoing == 0)
-    lines = logged(platform, name)
     counts = Counter(line["request_id"] for line in lines)
     assert set(counts.values()) == {1}, "each that arrived is settled once"
     codes = Counter(line["code"] for line in lines)
