@@ -247,6 +247,7 @@ class Shell(ABC):
             phase_s=self._phases.phase_s,
             phases=self._phases.done,
             ongoing=self.ongoing(),
+            slots=_slots(),
             description=getattr(self, "description", None),
             cause=cause,
         )
@@ -260,3 +261,12 @@ class Shell(ABC):
                     await self._board.confirm(self._report())
             except Exception as error:  # noqa: BLE001  the edge of a background task
                 log.warning("the board did not take a post, the next may reach it: %r", error)
+
+
+def _slots() -> int:
+    """This replica's max_ongoing_requests, as it is now: Serve changes it without a restart.
+
+    Private in Ray 2.60 and nowhere public: a replica's own context has the number of replicas but
+    not their size, and the ingress's handle knows it as privately.
+    """
+    return int(serve.get_replica_context()._deployment_config.max_ongoing_requests)

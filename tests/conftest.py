@@ -20,6 +20,12 @@ hypothesis.settings.register_profile("modelyard", deadline=None)
 hypothesis.settings.load_profile("modelyard")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--soak-s", type=float, default=600.0, help="seconds of tests/integration/test_soak.py"
+    )
+
+
 @pytest.fixture(scope="session")
 def starter_models() -> Path:
     """The folder of the starter models, `<name>/<version>` each; made once a machine, then found.

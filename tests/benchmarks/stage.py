@@ -35,10 +35,11 @@ App = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A running platform. `port` is HAProxy's."""
+    """A running platform. `port` is HAProxy's; `home` goes with it."""
 
     running: Running
     port: int
+    home: Path
 
     def processes(self, title: str) -> list[psutil.Process]:
         """Those of the cluster whose command line begins so."""
@@ -80,7 +81,7 @@ def staged(apps: Sequence[App], port_offset: int, aliases: Sequence[str]) -> Ite
         ingresses = [app["route_prefix"] for app in apps if is_ingress(app)]
         wait("every alias is ready", lambda: all_ready(port, ingresses, aliases))
         time.sleep(SETTLE_S)  # the last imports of what has just started
-        yield Stage(running, port)
+        yield Stage(running, port, home)
     finally:
         cluster.stop()
         remove(home)

@@ -142,6 +142,30 @@ def test_an_override_is_set_listed_and_removed(site: Site) -> None:
     assert run("override", "remove", "o-1").stdout == "o-1 is removed\n"
 
 
+def test_what_may_wait_for_a_route_is_set_and_listed(site: Site) -> None:
+    target = "route:support-assistant/max_queued_requests"
+    site.answers["POST", "/admin/overrides"] = {"id": "o-2", "revision": 4}
+    made = run(
+        *("override", "add", "limit", target),
+        *("--value", "20", "--for", "600", "--reason", "a sale"),
+    )
+    assert made.stdout == f"o-2: limit {target} for 600 s\n"
+    sent = json.loads(site.asked[0].content)
+    assert (sent["kind"], sent["target"], sent["value"]) == ("limit", target, 20.0)
+    listed = {"id": "o-2", "kind": "limit", "target": target, "value": 20.0}
+    listed |= {"author": "ops-1", "reason": "a sale", "expires_in_s": 599.6}
+    site.answers["GET", "/admin/overrides"] = {"overrides": [listed]}
+    assert run("override", "list").stdout == (
+        f"o-2  limit {target} 20  for 600 s more  by ops-1: a sale\n"
+    )
+
+
+def test_the_help_of_an_override_names_the_limits_of_a_route() -> None:
+    assert "route:ALIAS/max_queued_requests" in "".join(
+        run("override", "add", "--help").stdout.split("\n")
+    )
+
+
 def test_a_freeze_sends_no_value_and_an_unknown_kind_nothing(site: Site) -> None:
     site.answers["POST", "/admin/overrides"] = {"id": "o-1"}
     run("override", "add", "freeze", "gen@1.0.0", "--for", "60", "--reason", "x")

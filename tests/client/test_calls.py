@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from modelyard.admission.retry_policy import RetryPolicy
 from modelyard.client.calls import GRACE_S, Call, Calls, encoded
-from modelyard.client.retry import RetryPolicy
 from modelyard.contract.errors import (
     DeadlineExceeded,
     InvalidRequest,
@@ -154,6 +154,24 @@ def test_a_quota_only_slows_a_job_down(scripted: Scripted, reply: Reply) -> None
 
     run_virtual(main())
     assert len(ingress.asked) == 200
+
+
+def test_a_job_that_is_refused_leaves_the_place_empty_for_a_while(
+    scripted: Scripted, reply: Reply
+) -> None:
+    shed = Overloaded("full", reason="queue_full", retry_after_s=3.0).failure()
+    ingress = scripted([[shed], [reply]])
+    calls = calls_over(ingress, max_in_flight=1, retry=RetryPolicy(max_attempts=1))
+
+    async def two_rows() -> float:
+        with pytest.raises(Overloaded):
+            await calls.ask(call())
+        refused_at = asyncio.get_running_loop().time()
+        assert await calls.ask(call()) is reply
+        return refused_at
+
+    assert run_virtual(two_rows()) == 0.0  # the error comes at once
+    assert [asked.at_s for asked in ingress.asked] == [0.0, 3.0]
 
 
 def test_a_stream_ends_with_its_reply(scripted: Scripted, reply: Reply) -> None:

@@ -1,6 +1,7 @@
 """The shipped config is fine, and for each rule one wrong config is told so, at its line."""
 
 import copy
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,12 @@ class Wrong:
     mark: str = ""
     value: Any = None
     severity: Severity = Severity.ERROR
+    also: tuple[str, str] = ("", "")  # a second change, without which the first is no mistake
+
+    @property
+    def text(self) -> str:
+        assert TEXT.count(self.old) == 1
+        return TEXT.replace(self.old, self.new).replace(*self.also)
 
     def line(self, text: str) -> int:
         lines = text.split("\n")
@@ -95,7 +102,8 @@ SCALING = """    autoscaling_config:
 SECOND_INGRESS = """- {name: second, route_prefix: /, import_path: deployments.ingress:app}
 - name: all-minilm-l6-v2@1.0.0
 """
-ASSISTANT = f"{INGRESS}.user_config.routes.support-assistant"
+ROUTES = f"{INGRESS}.user_config.routes"
+ASSISTANT = f"{ROUTES}.support-assistant"
 STABLE = "          stable: smollm2-135m-instruct@1.0.0\n"
 
 WRONG = {
@@ -171,13 +179,140 @@ WRONG = {
         "unknown key: did you mean first_token_s?",
         value=10,
     ),
-    "a table key that comes with a later release": Wrong(
-        "default_max_output_tokens: 256}",
+    "an unknown key of many": Wrong(
         "default_max_output_tokens: 256, max_queued_requests: 100}",
-        f"{INGRESS}.user_config.routes.support-assistant.limits.max_queued_requests",
-        "unknown key: remove it, or use one of max_output_tokens, default_max_output_tokens",
-        mark="max_queued_requests",
+        "default_max_output_tokens: 256, max_waiting: 100}",
+        f"{ASSISTANT}.limits.max_waiting",
+        "unknown key: remove it, or use one of max_output_tokens, default_max_output_tokens, "
+        "max_queued_requests, max_queued_tokens",
+        mark="max_waiting",
         value=100,
+    ),
+    "a queue that holds nothing": Wrong(
+        "max_queued_requests: 100",
+        "max_queued_requests: 0",
+        f"{ASSISTANT}.limits.max_queued_requests",
+        "Input should be greater than 0",
+        value=0,
+    ),
+    "a queue that is full before scaling sees it": Wrong(
+        "max_ongoing_requests: 40  #",
+        "max_ongoing_requests: 24  #",
+        f"{ASSISTANT}.limits.max_queued_requests",
+        "with the 24 that run, not above target_ongoing_requests 130 of "
+        "smollm2-135m-instruct@1.0.0, so no replica would be added before requests are refused: "
+        "set more than 106, or lower the target",
+        also=("target_ongoing_requests: 24", "target_ongoing_requests: 130"),
+        mark="max_queued_requests: 100",
+        value=100,
+    ),
+    "a queue that holds no request of the largest size": Wrong(
+        "max_queued_requests: 100",
+        "max_queued_tokens: 512",
+        f"{ASSISTANT}.limits.max_queued_tokens",
+        "a request for max_output_tokens 512 could never wait: set a multiple of that",
+        value=512,
+    ),
+    "a cap that caps nothing": Wrong(
+        STABLE,
+        STABLE + "          overload: {cap_output_tokens: 512}\n",
+        f"{ASSISTANT}.overload.cap_output_tokens",
+        "not below limits.max_output_tokens 512, so it caps nothing: lower it",
+        mark="overload:",
+        value=512,
+    ),
+    "a cap of what has no output": Wrong(
+        "support-intent: {stable: support-intent@1.0.0}",
+        "support-intent: {stable: support-intent@1.0.0, overload: {cap_output_tokens: 16}}",
+        f"{ROUTES}.support-intent.overload.cap_output_tokens",
+        "support-intent@1.0.0 is a classifier, with no output to cap: remove it",
+        value=16,
+    ),
+    "a threshold of no cap": Wrong(
+        STABLE,
+        STABLE + "          overload: {cap_at_percent: 80}\n",
+        f"{ASSISTANT}.overload",
+        "cap_at_percent is of no use without cap_output_tokens: add it",
+        mark="overload:",
+    ),
+    "a threshold above all": Wrong(
+        STABLE,
+        STABLE + "          overload: {cap_output_tokens: 64, cap_at_percent: 150}\n",
+        f"{ASSISTANT}.overload.cap_at_percent",
+        "Input should be less than or equal to 100",
+        mark="overload:",
+        value=150,
+    ),
+    "an order that there is not": Wrong(
+        STABLE,
+        STABLE + "          overload: {order: fifo}\n",
+        f"{ASSISTANT}.overload.order",
+        "Input should be 'deadline' or 'shortest'",
+        mark="overload:",
+        value="fifo",
+    ),
+    "an order by a length that does not differ": Wrong(
+        "support-intent: {stable: support-intent@1.0.0}",
+        "support-intent: {stable: support-intent@1.0.0, overload: {order: shortest}}",
+        f"{ROUTES}.support-intent.overload.order",
+        "support-intent@1.0.0 is a classifier, and only generators' answers differ in length: "
+        "remove it",
+        value="shortest",
+    ),
+    "two orders of one queue": Wrong(
+        "        support-embed: {",
+        "        assistant: {stable: smollm2-135m-instruct@1.0.0, overload: {order: shortest}, "
+        "limits: {max_output_tokens: 512}}\n        support-embed: {",
+        f"{ROUTES}.assistant.overload.order",
+        "another alias of smollm2-135m-instruct@1.0.0 has `order: deadline` and `age_cap_s: 2`, "
+        "and a version has one queue: write the same in both",
+        mark="        assistant:",
+        value="shortest",
+    ),
+    "a fallback that leads nowhere": Wrong(
+        STABLE,
+        STABLE + "          overload: {fallback: smollm2-90m-instruct@1.0.0}\n",
+        f"{ASSISTANT}.overload.fallback",
+        "no app of this file has that name: did you mean smollm2-135m-instruct@1.0.0?",
+        mark="overload:",
+        value="smollm2-90m-instruct@1.0.0",
+    ),
+    "a fallback of another kind": Wrong(
+        STABLE,
+        STABLE + "          overload: {fallback: support-intent@1.0.0}\n",
+        f"{ASSISTANT}.overload.fallback",
+        "its kind is classifier, that of smollm2-135m-instruct@1.0.0 is generator",
+        mark="overload:",
+        value="support-intent@1.0.0",
+    ),
+    "a fallback that is the stable version": Wrong(
+        STABLE,
+        STABLE + "          overload: {fallback: smollm2-135m-instruct@1.0.0}\n",
+        ASSISTANT,
+        "overload.fallback 'smollm2-135m-instruct@1.0.0' is the stable version: name another",
+        mark="support-assistant:",
+    ),
+    "a tier that no tenant has": Wrong(
+        "tiers: {paid: {weight: 4}}",
+        "tiers: {piad: {weight: 4}}",
+        f"{INGRESS}.user_config.tiers.piad",
+        "no tenant has this tier: did you mean paid?",
+        severity=Severity.WARNING,
+    ),
+    "a tenant whose tier is misspelt": Wrong(
+        "demo: {tier: paid,",
+        "demo: {tier: payd,",
+        f"{INGRESS}.user_config.tenants.demo.tier",
+        "not in tiers, so its weight is 1: did you mean paid?",
+        value="payd",
+        severity=Severity.WARNING,
+    ),
+    "a weight of nothing": Wrong(
+        "tiers: {paid: {weight: 4}}",
+        "tiers: {paid: {weight: 0}}",
+        f"{INGRESS}.user_config.tiers.paid.weight",
+        "Input should be greater than or equal to 0.01",
+        value=0,
     ),
     "no table": Wrong(
         "    user_config: &table\n      schema: modelyard/table/v1\n",
@@ -630,8 +765,7 @@ def test_the_shipped_config_is_fine(models: Path) -> None:
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_config_is_told_where_and_what_to_do(wrong: Wrong, models: Path) -> None:
-    assert TEXT.count(wrong.old) == 1
-    text = TEXT.replace(wrong.old, wrong.new)
+    text = wrong.text
     faults = [fault for fault in check(text, models) if fault.path == wrong.path]
     assert faults, "no fault at the path"
     (fault,) = [found for found in faults if found.message.startswith(wrong.advice[:20])] or faults
@@ -688,6 +822,83 @@ def test_one_key_under_two_names_is_a_fault_of_the_table(models: Path) -> None:
 
 def test_a_proxy_as_patient_as_the_longest_answer_is_fine(models: Path) -> None:
     assert check(TEXT.replace("port: 8000}", "port: 8000, request_timeout_s: 60}"), models) == []
+
+
+def with_a_second(model: str, name: str, changes: dict[str, Any], alias: str) -> str:
+    """The shipped file with a copy of a model's app as `name`, and an alias's route changed."""
+    root = yaml.safe_load(TEXT)
+    apps = root["applications"]
+    app = next(one for one in apps if one["name"].startswith(model))
+    apps.append(yaml.safe_load(yaml.safe_dump(app).replace(model, name)))
+    for one in apps[:2]:  # the ingress's table and control's, which are one
+        one["deployments"][0]["user_config"]["routes"][alias] |= copy.deepcopy(changes)
+    return yaml.safe_dump(root, sort_keys=False)
+
+
+def add_manifest(models: Path, model: str, name: str, output_tokens: int | None) -> None:
+    manifest = json.loads((models / model / "1.0.0" / "manifest.json").read_text())
+    manifest["name"] = name
+    if output_tokens is not None:
+        manifest["limits"]["max_output_tokens"] = output_tokens
+    folder = models / name / "1.0.0"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+SMALLER = {"overload": {"fallback": "small@1.0.0", "cap_output_tokens": 128, "cap_at_percent": 80}}
+
+
+def test_a_smaller_model_may_stand_in_and_is_an_app_that_is_used(models: Path) -> None:
+    add_manifest(models, "smollm2-135m-instruct", "small", 512)
+    text = with_a_second("smollm2-135m-instruct", "small", SMALLER, "support-assistant")
+    assert check(text, models) == []
+
+
+def test_a_fallback_must_drain_as_long_and_give_as_much_as_its_route(models: Path) -> None:
+    add_manifest(models, "smollm2-135m-instruct", "small", 100)
+    text = with_a_second("smollm2-135m-instruct", "small", SMALLER, "support-assistant")
+    head, app = text.rsplit("graceful_shutdown_timeout_s: 90", 1)
+    faults = check(f"{head}graceful_shutdown_timeout_s: 30{app}", models)
+    assert {fault.path: fault.value for fault in faults} == {
+        f"{ASSISTANT}.limits.max_output_tokens": 512,
+        "applications.6.deployments.0.graceful_shutdown_timeout_s": 30,
+    }
+
+
+def test_no_embedder_stands_in_for_another(models: Path) -> None:
+    add_manifest(models, "all-minilm-l6-v2", "small", None)
+    fallback = {"overload": {"fallback": "small@1.0.0"}}
+    text = with_a_second("all-minilm-l6-v2", "small", fallback, "support-embed")
+    (fault,) = check(text, models)
+    assert fault.path == f"{ROUTES}.support-embed.overload.fallback"
+    assert (fault.value, fault.severity) == ("small@1.0.0", Severity.ERROR)
+    assert fault.message.endswith("vectors of two embedders cannot be compared; remove it")
+
+
+def test_tenants_with_a_cell_of_their_own_are_told_where_they_have_no_fallback(
+    models: Path,
+) -> None:
+    add_manifest(models, "smollm2-135m-instruct", "small", 512)
+    changes = SMALLER | {"constraints": [{"tenants": ["demo"], "cell": "b"}]}
+    text = with_a_second("smollm2-135m-instruct", "small", changes, "support-assistant")
+    faults = [fault for fault in check(text, models) if fault.severity is Severity.WARNING]
+    (fault,) = [fault for fault in faults if fault.path.endswith("constraints.0.cell")]
+    assert fault.message.startswith("no app of this file is named small@1.0.0--b, so these tenants")
+
+
+def test_a_short_queue_is_fine_where_more_may_run_than_scaling_aims_at(models: Path) -> None:
+    text = TEXT.replace("max_queued_requests: 100", "max_queued_requests: 1")
+    assert check(text, models) == []
+
+
+def test_a_tier_before_its_first_tenant_is_a_warning_that_says_so(models: Path) -> None:
+    text = TEXT.replace("{paid: {weight: 4}}", "{paid: {weight: 4}, reserved: {}}")
+    (fault,) = check(text, models)
+    assert (fault.severity, fault.path) == (
+        Severity.WARNING,
+        f"{INGRESS}.user_config.tiers.reserved",
+    )
+    assert fault.message == "no tenant has this tier: remove it, or give it to a tenant"
 
 
 def test_the_ports_of_ray_that_we_name_are_those_of_a_local_head() -> None:
@@ -780,7 +991,7 @@ def test_every_rule_has_a_wrong_config_of_its_own(models: Path) -> None:
 
     fired = set()
     for wrong in WRONG.values():
-        document = parse_document(TEXT.replace(wrong.old, wrong.new), "x.yaml")
+        document = parse_document(wrong.text, "x.yaml")
         checked, _ = take_apart(document, lambda uri: models / "none")
         if checked is not None:
             fired |= {rule for rule in RULES if any(rule(checked))}

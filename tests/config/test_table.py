@@ -62,6 +62,46 @@ def test_a_wrong_table_says_where_and_what_to_do(changes: dict[str, Any], expect
     assert expected in fault_of(**changes)
 
 
+def test_a_tier_that_is_not_listed_weighs_one() -> None:
+    table = table_with(tiers={"paid": {"weight": 4}, "free": {}})
+    assert [table.weight_of(tier) for tier in ("paid", "free", "other")] == [4, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "expected"),
+    [
+        ({"paid": {"wieght": 4}}, "tiers.paid.wieght: 4: unknown key: did you mean weight?"),
+        ({"paid": {"weight": 0}}, "tiers.paid.weight: 0: Input should be greater than"),
+        ({"paid": {"weight": 1e9}}, "tiers.paid.weight: 1000000000.0: Input should be less than"),
+        ({"paid": {"weight": "much"}}, "tiers.paid.weight: 'much': Input should be a valid number"),
+        ({"Paid": {}}, "tiers.Paid: String should match pattern"),
+        ({"paid": 4}, "tiers.paid: 4: Input should be a valid dictionary"),
+    ],
+)
+def test_a_wrong_tier_is_named(tiers: dict[str, Any], expected: str) -> None:
+    assert expected in fault_of(tiers=tiers)
+
+
+def test_a_queue_is_ordered_as_the_route_says_whose_stable_version_it_is() -> None:
+    shortest = {"order": "shortest", "age_cap_s": 1.0}
+    table = table_with(
+        routes={
+            "next": {"stable": "m@2.0.0", "canary": "m@3.0.0"},
+            "chat": {"stable": "m@1.0.0", "canary": "m@2.0.0", "overload": shortest},
+        },
+        tenants={},
+        keys=[],
+    )
+    orders = {f"m@{one}.0.0": table.overload_of(f"m@{one}.0.0") for one in (1, 2, 3, 4)}
+    assert {version: one.order for version, one in orders.items()} == {
+        "m@1.0.0": "shortest",
+        "m@2.0.0": "deadline",
+        "m@3.0.0": "deadline",
+        "m@4.0.0": "deadline",
+    }
+    assert orders["m@1.0.0"].age_cap_s == 1.0
+
+
 def test_a_key_pasted_in_place_of_its_hash_is_not_repeated() -> None:
     secret = "my_a-1_this-must-not-be-printed"
     assert secret not in fault_of(keys=[{"id": "a-1", "tenant": "a", "sha256": secret}])

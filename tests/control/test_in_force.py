@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from modelyard.control.in_force import InForce
-from modelyard.control.published import Override, Published
+from modelyard.control.published import Override, Published, RouteLimit
 
 DRAIN = Override("drain", "gen@1.0.0--b", None, "ops-1", "a test", 30.0)
 
@@ -80,3 +80,24 @@ def test_a_board_that_knows_less_is_told() -> None:
     assert word.to_tell is not None
     word.take(Published(3, 1))
     assert word.to_tell is None
+
+
+def test_a_limit_of_a_route_is_in_force_until_its_time_and_a_tenants_is_none() -> None:
+    clock = Clock()
+    word = InForce(clock)
+    assert word.route_limits == {}
+    limits = [
+        Override("limit", target, value, "ops-1", "a test", left_s)
+        for target, value, left_s in (
+            ("route:team/embed/max_queued_requests", 12.0, 30.0),
+            ("route:chat/max_queued_tokens", 4096.0, 60.0),
+            ("alpha/requests_per_min", 5.0, 60.0),
+        )
+    ]
+    word.take(Published(1, 1, overrides=(DRAIN, *limits)))
+    chat = RouteLimit("chat", "max_queued_tokens")
+    assert word.route_limits == {RouteLimit("team/embed", "max_queued_requests"): 12, chat: 4096}
+    clock.now_s += 30.0
+    assert word.route_limits == {chat: 4096}
+    clock.now_s += 30.0
+    assert word.route_limits == {}

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelyard.control.published import Override, Published, aged, newer
+import pytest
+
+from modelyard.control.published import (
+    Override,
+    OverrideKind,
+    Published,
+    RouteLimit,
+    aged,
+    newer,
+)
 
 FREEZE = Override("freeze", "gen@1.0.0", None, "ops-1", "a release", 10.0)
 
@@ -33,3 +42,22 @@ def test_time_takes_overrides_away_and_nothing_else() -> None:
     word = Published(1, 1, (("a", 5.0),), frozenset("k"), (FREEZE,))
     assert aged(word, 4.0).overrides == (replace(FREEZE, left_s=6.0),)
     assert aged(word, 10.0) == replace(word, overrides=())
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "expected"),
+    [
+        ("limit", "route:chat/max_queued_requests", RouteLimit("chat", "max_queued_requests")),
+        (
+            "limit",
+            "route:team/embed/max_queued_tokens",
+            RouteLimit("team/embed", "max_queued_tokens"),
+        ),
+        ("limit", "alpha/requests_per_min", None),
+        ("freeze", "route:chat/max_queued_requests", None),
+    ],
+)
+def test_a_limit_of_a_route_says_so_in_its_target(
+    kind: OverrideKind, target: str, expected: RouteLimit | None
+) -> None:
+    assert Override(kind, target, 1.0, "ops-1", "a test", 10.0).of_route == expected

@@ -9,7 +9,8 @@ import pytest
 
 from modelyard.config.table import Table, parse_table
 from modelyard.contract.errors import InvalidRequest, NotFound, RequestError
-from modelyard.control.state import State
+from modelyard.control.show import overrides
+from modelyard.control.state import State, published
 from modelyard.control.verbs import REMEMBERED, Command, execute
 from modelyard.testing.in_memory import table_record
 
@@ -26,6 +27,39 @@ def table() -> Table:
 
 def an_override(**changes: Any) -> dict[str, Any]:
     return {"kind": "freeze", "target": "gen@1.0.0", "expires_in_s": 60.0, "reason": "x"} | changes
+
+
+def a_queue_limit(**changes: Any) -> dict[str, Any]:
+    target = "route:chat/max_queued_requests"
+    return an_override(kind="limit", value=20.0, target=target) | changes
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "route:chat/max_queued_requests",
+        "route:chat/max_queued_tokens",
+        "route:team/embed/max_queued_requests",
+    ],
+)
+def test_what_may_wait_for_a_route_is_changed_and_shown_until_it_expires(
+    table: Table, command: Make, target: str
+) -> None:
+    asked = command("add_override", **a_queue_limit(target=target))
+    state, outcome = execute(State(), asked, table, NOW)
+    assert outcome["expires_at"] == NOW + 60
+    (shown,) = overrides(state, NOW + 10)
+    assert (shown["kind"], shown["target"], shown["value"]) == ("limit", target, 20.0)
+    assert (shown["author"], shown["expires_in_s"]) == ("ops-1", 50.0)
+    assert overrides(state, NOW + 60) == []
+    assert published(state, NOW).overrides[0].of_route is not None
+
+
+def test_before_the_table_a_routes_name_cannot_be_checked_but_its_field_is(command: Make) -> None:
+    execute(State(), command("add_override", **a_queue_limit()), None, NOW)
+    wrong = command("add_override", **a_queue_limit(target="route:chat/max_waiting"))
+    with pytest.raises(InvalidRequest, match="max_queued_requests, max_queued_tokens"):
+        execute(State(), wrong, None, NOW)
 
 
 def test_a_weight_is_set_under_its_authors_name(table: Table, command: Make) -> None:
@@ -84,6 +118,15 @@ def test_only_so_many_requests_are_remembered(table: Table, command: Make) -> No
         ("add_override", an_override(target="gen"), "target"),
         ("add_override", an_override(kind="limit", value=1.0, target="alpha"), "target"),
         ("add_override", an_override(kind="limit", value=1.0, target="alpha/tokens"), "target"),
+        ("add_override", a_queue_limit(value=None), "value"),
+        ("add_override", a_queue_limit(value=0.0), "value"),
+        ("add_override", a_queue_limit(value=1.5), "value"),
+        ("add_override", a_queue_limit(target="route:chat"), "target"),
+        ("add_override", a_queue_limit(target="route:chat/"), "target"),
+        ("add_override", a_queue_limit(target="route:/max_queued_requests"), "target"),
+        ("add_override", a_queue_limit(target="route:chat/max_output_tokens"), "target"),
+        ("add_override", a_queue_limit(target="route:chat/requests_per_min"), "target"),
+        ("add_override", a_queue_limit(target="alpha/max_queued_requests"), "target"),
     ],
 )
 def test_wrong_arguments_are_named(
@@ -103,6 +146,11 @@ def test_wrong_arguments_are_named(
             "add_override",
             an_override(kind="limit", value=1.0, target="gamma/input_tokens_per_min"),
             "no_tenant",
+        ),
+        (
+            "add_override",
+            an_override(kind="limit", value=1.0, target="route:chart/max_queued_requests"),
+            "no_route",
         ),
         ("remove_override", {"id": "o-1"}, "no_override"),
         ("dance", {}, "no_verb"),

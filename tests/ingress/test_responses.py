@@ -10,7 +10,14 @@ from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import ReplicaFailed
 from modelyard.contract.operations import Operation
-from modelyard.ingress.responses import DONE, KEEP_ALIVE, KEEP_ALIVE_S, StreamBroken
+from modelyard.ingress.prepared import Prepared
+from modelyard.ingress.responses import (
+    DONE,
+    KEEP_ALIVE,
+    KEEP_ALIVE_S,
+    StreamBroken,
+    answer_headers,
+)
 from modelyard.routing.pool import Cell
 from modelyard.testing.asgi_client import Exchange, start
 from modelyard.testing.in_memory import ALPHA_KEY, InMemoryIngress, bearer, table_record
@@ -95,6 +102,15 @@ def test_a_stream_carries_the_documented_headers(streaming: Streaming, last: Ite
         }
 
     run(main)
+
+
+def test_a_header_says_what_was_made_smaller_and_only_then(
+    prepare: Callable[..., Prepared],
+) -> None:
+    prepared = prepare(InMemoryIngress().pipeline)
+    assert "X-Degraded" not in answer_headers(prepared)
+    prepared.record.degraded = "max_output_tokens=128"
+    assert answer_headers(prepared)["X-Degraded"] == "max_output_tokens=128"
 
 
 @both_kinds

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from cluster.local import LocalCluster
+from modelyard.admission.outcome import MESSAGES
 from modelyard.config.demo import DEMO_KEY
 from modelyard.config.settings import Settings
 
@@ -82,7 +83,7 @@ def test_many_requests_at_once_are_all_answered_and_kill_no_replica(
     before = platform.replica(app).pid
     seen = ask_at_once(platform, path, body, count)
     assert seen.pop("200") == count
-    assert set(seen) <= {"503 overloaded queue_full"}
+    assert set(seen) <= {f"503 overloaded {reason}" for reason in MESSAGES}
     wait_for("an idle replica", lambda: platform.replica(app).ongoing == 0)
     assert platform.replica(app).pid == before
 

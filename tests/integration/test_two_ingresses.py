@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from modelyard.config.demo import OPS_KEY
+from tests.integration.ingress_port import port_of
 
 pytestmark = pytest.mark.integration
 
@@ -30,21 +30,6 @@ def body(tokens: int, **changes: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": "Tell me a long story about a dog."}]
     made = {"model": "support-assistant", "messages": messages, "max_tokens": tokens}
     return made | {"ignore_eos": True} | changes
-
-
-def port_of(ingress: psutil.Process) -> int:
-    """The one on which it answers our probes."""
-    for connection in ingress.net_connections(kind="tcp"):
-        if connection.status == psutil.CONN_LISTEN and is_ours(connection.laddr.port):
-            return int(connection.laddr.port)
-    pytest.fail(f"{ingress} listens nowhere")
-
-
-def is_ours(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/health/live", timeout=5).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 @contextmanager

@@ -51,3 +51,12 @@ def test_overrides_beat_the_file() -> None:
     assert Key("acme", "generator", "requests") not in figures
     assert figures[Key("acme", "small", "requests")].rate == 5 * RATE
     assert figures[Key("new", "generator", "requests")] == Figures(RATE, UNITS)
+
+
+def test_a_limit_of_a_route_is_no_tenants() -> None:
+    plain = figures_of({"acme": QUOTA})
+    of_route = [
+        limit("route:acme/max_queued_requests", 3.0),
+        limit("route:a/b/requests_per_min", 1),
+    ]
+    assert figures_of({"acme": QUOTA}, of_route) == plain

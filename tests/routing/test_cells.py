@@ -5,11 +5,11 @@ from random import Random
 import pytest
 
 from modelyard.lifecycle.report import Post
-from modelyard.routing.cells import SLOTS, InFlight, candidate_of, pick_cell
+from modelyard.routing.cells import InFlight, candidate_of, pick_cell
 from modelyard.routing.choose import Candidate
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
-from modelyard.testing.in_memory import post
+from modelyard.testing.in_memory import SLOTS, post
 
 APPS = ["gen@1", *(f"gen@1--{letter}" for letter in "bcdef")]
 

@@ -27,7 +27,8 @@ def add(
     target: Annotated[
         str,
         typer.Argument(
-            help="limit: TENANT/FIELD; floor, ceiling, freeze: a version; drain: an app."
+            help="limit: TENANT/FIELD, or route:ALIAS/max_queued_requests (or max_queued_tokens); "
+            "floor, ceiling, freeze: a version; drain: an app."
         ),
     ],
     reason: Annotated[str, typer.Option(help="Shown to whoever looks.")],

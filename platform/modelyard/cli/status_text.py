@@ -57,6 +57,8 @@ def board_record(reading: Reading) -> dict[str, Any]:
                 "table_valid": entry.post.table_valid,
                 "table_error": entry.post.table_error,
                 "in_flight": dict(entry.post.in_flight),
+                "waiting": _lanes(entry.post.waiting),
+                "running": _lanes(entry.post.running),
                 "age_s": entry.age_s,
             }
             for entry in reading.ingresses
@@ -105,11 +107,20 @@ def _word_lines(published: Published) -> list[str]:
     return lines
 
 
+def _lanes(posted: tuple[tuple[str, str, int], ...]) -> dict[str, dict[str, int]]:
+    lanes: dict[str, dict[str, int]] = {}
+    for lane, band, count in posted:
+        lanes.setdefault(lane, {})[band] = count
+    return lanes
+
+
 def _ingress(entry: IngressEntry) -> str:
     post = entry.post
     requests = sum(count for _, count in post.in_flight)
     table = f"table {post.table_digest[:_DIGEST]}" if post.table_digest else "NO TABLE"
-    line = f"ingress {post.ingress}: {table}, {requests} in flight, {entry.age_s:.1f} s ago"
+    waiting = sum(count for _, _, count in post.waiting)
+    queued = f" ({waiting} of them waiting for a slot)" if waiting else ""
+    line = f"ingress {post.ingress}: {table}, {requests} in flight{queued}, {entry.age_s:.1f} s ago"
     if not post.table_valid:
         line += f"; its latest table was REFUSED: {post.table_error.splitlines()[0]}"
     return line

@@ -1,8 +1,8 @@
 """Models for data jobs: the ingress by Ray handle, without HTTP."""
 
+from modelyard.admission.retry_policy import RetryPolicy
 from modelyard.client.answers import Chunk, Classes, Embeddings, Generation, Ranking
 from modelyard.client.models import Models
-from modelyard.client.retry import RetryPolicy
 from modelyard.client.sync_models import SyncModels
 
 __all__ = [

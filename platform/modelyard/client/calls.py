@@ -10,13 +10,11 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from modelyard.admission.retry_budget import RetryBudget
+from modelyard.admission.retry_policy import RetryPolicy
 from modelyard.client.ingress import Ingress
-from modelyard.client.retry import RetryPolicy
 from modelyard.contract.errors import (
     DeadlineExceeded,
     InvalidRequest,
-    RateLimited,
     ReplicaFailed,
     RequestError,
     from_failure,
@@ -25,7 +23,6 @@ from modelyard.contract.headers import DEADLINE_MS, REQUEST_ID
 from modelyard.contract.operations import Operation
 from modelyard.contract.reply import Failure, Reply
 
-RETRY_RATIO: Final = 0.1
 # The ingress keeps the same deadline and knows more: its account should be the one that is told.
 GRACE_S: Final = 0.5
 
@@ -68,15 +65,12 @@ class Calls:
         self._key = key
         self._places = asyncio.Semaphore(max_in_flight)
         self._retry = retry
-        # The calls under way may use up their attempts, so that an outage shorter than the deadline
-        # costs no row; what comes after them must earn its retries.
-        self._budget = RetryBudget(RETRY_RATIO, float(max_in_flight * (retry.max_attempts - 1)))
+        self._budget = retry.budget(max_in_flight)
         self._draw = draw
 
     async def ask(self, call: Call) -> Reply:
         """One answer. Raises RequestError."""
-        # Held while a retry waits too: a refused job must not send its next rows meanwhile.
-        async with self._places:
+        async with self._place():
             self._begin(call)
             while True:
                 try:
@@ -91,7 +85,7 @@ class Calls:
 
     async def ask_stream(self, call: Call) -> AsyncGenerator[bytes | Reply]:
         """A stream's bytes; its Reply comes last. Raises RequestError. Closing it cancels."""
-        async with self._places:
+        async with self._place():
             self._begin(call)
             begun = False
             while True:
@@ -120,6 +114,23 @@ class Calls:
                 yield _taken(item)
                 return
 
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Held while a retry waits, and for a while after a refusal that nothing can be done about:
+        a refused job must not send its next rows meanwhile."""
+        await self._places.acquire()
+        rest_s = 0.0
+        try:
+            yield
+        except RequestError as error:
+            rest_s = self._retry.rest_s(error)
+            raise
+        finally:
+            if rest_s:  # the caller has its error at once: only the place rests
+                asyncio.get_running_loop().call_later(rest_s, self._places.release)
+            else:
+                self._places.release()
+
     def _begin(self, call: Call) -> None:
         call.begin()
         self._budget.request()
@@ -130,19 +141,11 @@ class Calls:
         begun: the caller has had a part of the answer, which cannot be taken back.
         """
         pause_s = self._retry.pause_s(error, call.attempt, call.left_s(), self._draw())
-        if begun or pause_s is None or not self._affordable(error):
+        if begun or pause_s is None or not self._budget.retry(error):
             # With what an operator needs to find the request in the log.
             error.add_note(f"request id {call.request_id}, attempt {call.attempt}")
             raise error
         await asyncio.sleep(pause_s)
-
-    def _affordable(self, error: RequestError) -> bool:
-        """Whether a retry is within the budget, and if so pay for it.
-
-        A quota's refusal is not paid for: no model worked for it, and it says when to return. A job
-        that runs at its quota gets one every few calls, and must only go slower.
-        """
-        return isinstance(error, RateLimited) or self._budget.retry()
 
 
 @asynccontextmanager

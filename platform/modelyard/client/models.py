@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import aclosing
 from typing import Any, TypedDict, Unpack
 
+from modelyard.admission.retry_policy import RetryPolicy
 from modelyard.client import answers
 from modelyard.client.answers import Chunk, Classes, Embeddings, Generation, Ranking
 from modelyard.client.calls import Call, Calls, encoded
 from modelyard.client.ingress import Ingress, RayIngress
-from modelyard.client.retry import RetryPolicy
 from modelyard.contract.errors import ConfigError, InvalidRequest, RequestError
 from modelyard.contract.native import texts_of
 from modelyard.contract.operations import Operation

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from modelyard.admission.retry_policy import RetryPolicy
 from modelyard.client.background import blocking, blocking_stream
 from modelyard.client.ingress import Ingress
 from modelyard.client.models import Models
-from modelyard.client.retry import RetryPolicy
 
 
 class SyncModels:

@@ -15,7 +15,17 @@ from modelyard.config.checked import Checked, parse, take_apart
 from modelyard.config.document import Document
 from modelyard.config.explain import did_you_mean
 from modelyard.config.faults import Fault, Severity
-from modelyard.config.rules import artifacts, control, engine, environment, names, safety, scaling
+from modelyard.config.rules import (
+    artifacts,
+    control,
+    engine,
+    environment,
+    names,
+    overload,
+    routes,
+    safety,
+    scaling,
+)
 from modelyard.config.table import SCHEMA, Table
 
 FLEET_SCHEMA: Final = "modelyard/fleet/v1"
@@ -30,10 +40,10 @@ RULES: Final[tuple[Rule, ...]] = (
     names.deployments_are_the_expected,
     names.ingress_has_a_table,
     names.apps_are_named_after_artifacts,
-    names.aliases_lead_to_apps,
-    names.arms_are_of_one_kind,
-    names.dedicated_cells_are_there,
-    names.models_are_used,
+    routes.aliases_lead_to_apps,
+    routes.arms_are_of_one_kind,
+    routes.dedicated_cells_are_there,
+    routes.models_are_used,
     control.there_is_one_control,
     control.control_has_one_replica,
     control.control_has_the_ingress_table,
@@ -46,6 +56,11 @@ RULES: Final[tuple[Rule, ...]] = (
     scaling.replica_bounds_are_in_order,
     scaling.limit_is_given,
     scaling.target_is_below_the_limit,
+    overload.shed_point_is_above_scaling,
+    overload.queue_holds_a_request,
+    overload.output_can_be_capped,
+    overload.queue_order_is_of_use,
+    overload.tiers_are_of_tenants,
     safety.drain_outlasts_answers,
     safety.proxy_outlasts_answers,
     safety.host_is_given,

@@ -91,7 +91,7 @@ class Checked:
         return tuple(self.table.routes.items()) if self.table else ()
 
     def routes_to(self, app: App) -> tuple[tuple[str, Route], ...]:
-        """Aliases that lead to this app, as stable, canary or failover, and their routes."""
+        """Aliases that lead to this app, as any of their versions, and their routes."""
         return tuple(item for item in self.all_routes if app.version in item[1].versions())
 
     def fault(self, path: YamlPath, message: str, severity: Severity = Severity.ERROR) -> Fault:

@@ -7,16 +7,27 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from modelyard.config.frozen import Frozen, Seconds, TenantName, VersionName
+from modelyard.config.overload import Overload
 
 RolloutId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 CellName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]  # `b` of the app `m@1.0.0--b`
 
+# Not 0: replicas are never so evenly busy that nobody would have to wait for a moment.
+QueueBound = Annotated[int, Field(gt=0, le=10**12)]
+
 
 class RouteLimits(Frozen):
-    """Output caps in tokens. The default runs when an OpenAI caller sends no cap."""
+    """Output caps in tokens, and how much may wait, at all ingresses together.
+
+    default_max_output_tokens: runs when an OpenAI caller sends no cap. max_queued_tokens: of
+    prompts and output caps. Without them the queue has the bound alone that follows from the
+    deadlines and from how fast replicas become free; it holds with them too.
+    """
 
     max_output_tokens: int = Field(default=1024, gt=0)
     default_max_output_tokens: int = Field(default=256, gt=0)
+    max_queued_requests: QueueBound | None = None
+    max_queued_tokens: QueueBound | None = None
 
     @model_validator(mode="after")
     def _default_within_maximum(self) -> Self:
@@ -89,6 +100,7 @@ class Route(Frozen):
     constraints: tuple[Constraint, ...] = ()
     limits: RouteLimits = RouteLimits()
     deadlines: Deadlines = Deadlines()
+    overload: Overload = Overload()
 
     @model_validator(mode="after")
     def _arms_are_two(self) -> Self:
@@ -98,7 +110,17 @@ class Route(Frozen):
             raise ValueError("rollout needs a canary: add the version it brings")
         return self
 
+    @model_validator(mode="after")
+    def _fallback_is_a_third(self) -> Self:
+        """The canary is none: at a weight of 0, and for tenants without the arm, it is closed."""
+        fallback = self.overload.fallback
+        if fallback is not None and fallback in (self.stable, self.canary):
+            arm = "stable version" if fallback == self.stable else "canary"
+            raise ValueError(f"overload.fallback {fallback!r} is the {arm}: name another version")
+        return self
+
     def versions(self) -> frozenset[str]:
         """Every version that may answer this alias."""
-        named = (self.stable, self.canary, *(c.failover for c in self.constraints))
+        failovers = (constraint.failover for constraint in self.constraints)
+        named = (self.stable, self.canary, self.overload.fallback, *failovers)
         return frozenset(version for version in named if version is not None)

@@ -10,22 +10,29 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from modelyard.config.explain import explain
 from modelyard.config.faults import dotted, scalar_at, value_at
-from modelyard.config.frozen import Alias, Frozen, Region, TenantName
+from modelyard.config.frozen import Alias, Frozen, Region, TenantName, Tier
 from modelyard.config.issuers import Issuer
+from modelyard.config.overload import Overload
 from modelyard.config.quotas import Quota
 from modelyard.config.routes import Route
 from modelyard.config.tenants import Key, Tenant
+from modelyard.config.tiers import TierSettings
 from modelyard.contract.errors import ConfigError
 
 SCHEMA: Final = "modelyard/table/v1"
+_PLAIN: Final = TierSettings()
 
 
 class Table(Frozen):
-    """Everything an ingress needs to answer: routes by alias, tenants by name, keys, quotas."""
+    """Everything an ingress needs to answer: routes by alias, tenants by name, keys, quotas.
+
+    tiers: those whose weight is not 1.
+    """
 
     schema_: Literal["modelyard/table/v1"] = Field(alias="schema")
     region: Region = "local"
     routes: dict[Alias, Route] = Field(min_length=1)
+    tiers: dict[Tier, TierSettings] = Field(default_factory=dict)
     tenants: dict[TenantName, Tenant] = Field(default_factory=dict)
     keys: tuple[Key, ...] = ()
     issuers: tuple[Issuer, ...] = ()
@@ -85,6 +92,16 @@ class Table(Frozen):
         if len(set(names)) != len(names):
             raise ValueError("two issuers have one name: a token could not say which it is from")
         return self
+
+    def weight_of(self, tier: str) -> float:
+        return self.tiers.get(tier, _PLAIN).weight
+
+    def overload_of(self, version: str) -> Overload:
+        """How the queue of a version is ordered, which all routes to it share: as the first route
+        says whose stable version it is, else the first that may send to it."""
+        routes = [route for route in self.routes.values() if version in route.versions()]
+        first = next((route for route in routes if route.stable == version), None)
+        return first.overload if first else routes[0].overload if routes else Overload()
 
     def digest(self) -> str:
         record = self.model_dump(mode="json", by_alias=True)

@@ -43,7 +43,10 @@ class Revoke(RevokeBody):
 
 
 class AddOverride(Arguments):
-    """value: tokens, requests or sequences of a `limit`, replicas of a `floor` or `ceiling`."""
+    """value: tokens, requests or sequences of a `limit`, replicas of a `floor` or `ceiling`.
+
+    target: as in published.Override.
+    """
 
     kind: OverrideKind
     target: str = Field(min_length=1, max_length=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from modelyard.control.published import Override, Published, aged, newer
+from modelyard.control.published import Override, Published, RouteLimit, aged, newer
 
 
 class InForce:
@@ -59,3 +59,13 @@ class InForce:
     def drained(self) -> frozenset[str]:
         """Apps of cells that get no new requests."""
         return frozenset(one.target for one in self.overrides if one.kind == "drain")
+
+    @property
+    def route_limits(self) -> dict[RouteLimit, int]:
+        """What may wait, by route and field, in place of the file's word. Ages every override: read
+        it a few times a second, not for each request."""
+        return {
+            route: int(one.value)
+            for one in self.overrides
+            if (route := one.of_route) is not None and one.value is not None
+        }

@@ -21,9 +21,10 @@ class IngressPost:
     """One ingress process: the table it runs on, its demand, and what it wishes for.
 
     ingress: the replica's id. table_error: why the last table was refused; empty when it was not.
-    in_flight: (version, requests). waiting: (version, band, requests). word: control's last word,
-    told to a board that holds an earlier one or none: that board, and a control that starts anew
-    with it, then know what was said.
+    in_flight: (version, requests), those that wait among them. waiting and running: (lane, band,
+    requests), those that wait for a slot and those that have one. word: control's last word, told
+    to a board that holds an earlier one or none: that board, and a control that starts anew with
+    it, then know what was said.
     """
 
     ingress: str
@@ -32,5 +33,6 @@ class IngressPost:
     table_error: str = ""
     in_flight: tuple[tuple[str, int], ...] = ()
     waiting: tuple[tuple[str, str, int], ...] = ()
+    running: tuple[tuple[str, str, int], ...] = ()
     wishes: tuple[Wish, ...] = ()
     word: Published | None = None

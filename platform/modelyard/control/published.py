@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 OverrideKind = Literal["limit", "floor", "ceiling", "freeze", "drain"]
+
+# Before an alias in the target of a `limit`; no tenant's name has a colon.
+OF_ROUTE: Final = "route:"
+
+
+class RouteLimit(NamedTuple):
+    """A limit of a route: the alias, and which of RouteLimits."""
+
+    alias: str
+    field: str
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
     """An operator's word that beats the file until it expires.
 
-    kind and target: `limit`: "tenant/field" of Limits; `floor` and
-    `ceiling`: a version, value replicas; `freeze`: a version whose scaling holds; `drain`: the app
-    of a cell, which gets no new requests.
+    kind and target: `limit`: "tenant/field" of Limits, or "route:alias/field", where an alias may
+    hold slashes; `floor` and `ceiling`: a version, value replicas; `freeze`: a version whose
+    scaling holds; `drain`: the app of a cell, which gets no new requests.
     author: the id of the key that set it. left_s: seconds left when this was published; it travels
     instead of a wall time because clocks differ between nodes.
     """
@@ -25,6 +35,19 @@ class Override:
     author: str
     reason: str
     left_s: float
+
+    @property
+    def of_route(self) -> RouteLimit | None:
+        """What a limit of a route is of; None for every other override."""
+        return route_limit(self.target) if self.kind == "limit" else None
+
+
+def route_limit(target: str) -> RouteLimit | None:
+    """The target of a `limit` taken apart; None where it names a tenant."""
+    if not target.startswith(OF_ROUTE):
+        return None
+    alias, _, field = target.removeprefix(OF_ROUTE).rpartition("/")
+    return RouteLimit(alias, field)
 
 
 @dataclass(frozen=True, slots=True)

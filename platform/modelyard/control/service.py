@@ -249,7 +249,11 @@ class ControlService:
         if (table := self.tables.table) is None:
             return
         overrides = published(self._state, self._wall()).overrides
-        limits = tuple((one.target, one.value) for one in overrides if one.kind == "limit")
+        limits = tuple(
+            (one.target, one.value)
+            for one in overrides
+            if one.kind == "limit" and one.of_route is None
+        )
         if self._quotas_of == (table, limits, self._quotas):
             return  # each second, of perhaps ten thousand tenants
         self._quotas.adopt(table.quotas, overrides)

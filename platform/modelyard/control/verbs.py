@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from modelyard.config.quotas import Limits
 from modelyard.config.table import Table
 from modelyard.contract.errors import InvalidRequest, NotFound
 from modelyard.contract.validate import validated
@@ -20,6 +19,7 @@ from modelyard.control.arguments import (
     Revoke,
     SetWeight,
 )
+from modelyard.control.override_checks import check_override, require_known
 from modelyard.control.state import (
     By,
     Done,
@@ -31,7 +31,6 @@ from modelyard.control.state import (
     revoke,
     set_weight,
 )
-from modelyard.quota.figures import SMALL
 
 REMEMBERED: Final = 256  # requests whose second coming is recognised
 
@@ -83,7 +82,7 @@ def _set_weight(
 ) -> tuple[State, Outcome]:
     if table is not None and args.rollout not in state.weights:
         known = {route.rollout.id for route in table.routes.values() if route.rollout}
-        _require(args.rollout, known, "rollout", "rollout", "routes")
+        require_known(args.rollout, known, "rollout", "rollout", "routes")
     by = By(command.author, args.reason, now)
     changed = set_weight(state, args.rollout, args.percent, by, finish=args.finish)
     return changed, {
@@ -98,7 +97,7 @@ def _revoke(
     state: State, args: Revoke, command: Command, table: Table | None, now: float
 ) -> tuple[State, Outcome]:
     if table is not None:
-        _require(args.key, {key.id for key in table.keys}, "key", "key", "keys")
+        require_known(args.key, {key.id for key in table.keys}, "key", "key", "keys")
     changed = revoke(state, args.key, By(command.author, args.reason, now))
     return changed, {"key": args.key, "revoked": True, "revision": changed.revision}
 
@@ -106,7 +105,7 @@ def _revoke(
 def _add_override(
     state: State, args: AddOverride, command: Command, table: Table | None, now: float
 ) -> tuple[State, Outcome]:
-    _check_override(args, table)
+    check_override(args, table)
     # Of the request, so that the same request again would make the same one.
     identifier = "o-" + hashlib.sha256(command.request.encode()).hexdigest()[:10]
     override = StoredOverride(
@@ -138,37 +137,6 @@ def _release(
 ) -> tuple[State, Outcome]:
     changed = release(state)
     return changed, {"held": "", "revision": changed.revision}
-
-
-def _check_override(args: AddOverride, table: Table | None) -> None:
-    """Raises InvalidRequest or NotFound for an override that could not mean anything."""
-    needs_value = args.kind in ("limit", "floor", "ceiling")
-    if needs_value and args.value is None:
-        raise InvalidRequest(f"a {args.kind} needs a value", param="value")
-    if not needs_value and args.value is not None:
-        raise InvalidRequest(f"a {args.kind} takes no value: remove it", param="value")
-    if args.value is not None and args.value != int(args.value):
-        raise InvalidRequest("value must be a whole number", param="value")
-    if args.kind == "limit":
-        tenant, _, field = args.target.partition("/")
-        if field.removeprefix(SMALL) not in Limits.model_fields:
-            raise InvalidRequest(
-                f"target must be tenant/field, field one of {', '.join(Limits.model_fields)}",
-                param="target",
-            )
-        if table is not None:
-            _require(tenant, set(table.tenants), "tenant", "target", "tenants")
-    elif "@" not in args.target:
-        raise InvalidRequest("target must be a name@version", param="target")
-
-
-def _require(name: str, known: set[str], what: str, param: str, where: str) -> None:
-    if name not in known:
-        raise NotFound(
-            f"the table has no {what} {name!r}: look under `{where}`",
-            param=param,
-            reason=f"no_{what}",
-        )
 
 
 _Act: TypeAlias = Callable[[State, Any, Command, Table | None, float], tuple[State, Outcome]]

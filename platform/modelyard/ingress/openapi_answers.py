@@ -80,6 +80,9 @@ _ID: Final = {"X-Request-Id": {"schema": _TEXT, "required": True}}
 _ANSWERED: Final = _ID | {
     name: {"schema": _TEXT, "required": True} for name in ("X-Model-Version", "X-Rollout-Arm")
 }
+_DEGRADED: Final = {
+    "X-Degraded": {"schema": _TEXT, "description": "What overload made smaller: a cap, a fallback."}
+}
 _RETRY: Final = {"x-should-retry": {"schema": {"enum": ["true", "false"]}, "required": True}}
 _MEANINGS: Final = {
     400: "The request is wrong: `message` says what, `param` where.",
@@ -101,7 +104,7 @@ def answers(operation: Operation) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": _ANSWERS[operation]}}
     if operation not in SMALL:
         content["text/event-stream"] = {}  # readers differ on whether a schema is of one event
-    answered = {"description": "The answer", "headers": _ANSWERED, "content": content}
+    answered = {"description": "The answer", "headers": _ANSWERED | _DEGRADED, "content": content}
     return {"200": answered} | errors(tuple(_MEANINGS), native=operation is Operation.GENERATE)
 
 

@@ -1,7 +1,7 @@
 """The data path: authenticate, resolve, validate, reserve, dispatch, relay, settle.
 
 Knows neither HTTP nor Ray, so that data jobs take the same path by handle, and tests drive all of
-it with a transport of their own. The admission queue will enter between quota and dispatch.
+it with a transport of their own.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from modelyard.control.in_force import InForce
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Published
 from modelyard.control.reading import Reading
+from modelyard.ingress.admitter import Admitter
 from modelyard.ingress.attempts import MAX_ATTEMPTS, Attempts
 from modelyard.ingress.books import Books
 from modelyard.ingress.demand import Demand
@@ -37,10 +38,10 @@ from modelyard.ingress.prepared import Ask, Prepared
 from modelyard.ingress.preparer import Preparer
 from modelyard.ingress.router import Router
 from modelyard.ingress.transport import Transport
+from modelyard.ingress.turnstile import Turnstile, expired
 from modelyard.lazy_timeout import LazyTimeout
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell
-from modelyard.routing.resolve import not_loaded
 from modelyard.telemetry.request_log import RequestRecord
 from modelyard.telemetry.request_observer import RequestObserver
 from modelyard.tenancy.authenticator import Authenticator, Caller
@@ -75,9 +76,13 @@ class Pipeline:
         self.demand = Demand(now)
         self.router = Router(fleet, self.in_force, self.demand, random.Random())
         self.metering = Metering(ingress, now)
+        self.turnstile = Turnstile(ingress, fleet, now, random.Random())
         self.books = Books(write_log, now, self.metering.settle, observer)
         self.attempts = Attempts(fleet, now)
         self._preparer = Preparer(secret, self.router, self.metering.gate)
+        self._admitter = Admitter(
+            self.metering, self.turnstile, self.attempts, self.router, self._preparer
+        )
         self.table: Table | None = None
         self.table_error = ""
         self._table_digest = ""
@@ -95,6 +100,7 @@ class Pipeline:
         )
         self.table, self._table_digest, self.table_error = table, table.digest(), ""
         self.metering.gate.adopt(table.quotas, self.in_force.overrides)
+        self.turnstile.adopt(table)
 
     def refuse_table(self, error: str) -> None:
         """The last good table stays in force; the board learns what was wrong with this one."""
@@ -108,13 +114,16 @@ class Pipeline:
             table_valid=not self.table_error,
             table_error=self.table_error,
             in_flight=self.demand.in_flight,
+            waiting=self.turnstile.lanes.waiting,
+            running=self.turnstile.lanes.running,
             wishes=self.demand.wishes,
             word=self.in_force.to_tell,
         )
 
     def take(self, reading: Reading) -> None:
-        """The board's reading: who is there, and control's last word."""
+        """The board's reading: who is there, who wants what, and control's last word."""
         self.fleet.update(reading.posts)
+        self.turnstile.take(reading.ingresses)
         self.obey(reading.published)
 
     def obey(self, word: Published | None) -> None:
@@ -125,11 +134,14 @@ class Pipeline:
     def refresh(self) -> None:
         """What changes with time alone, board or no board: an override's limit ends with it."""
         limits = frozenset(
-            (one.target, one.value) for one in self.in_force.overrides if one.kind == "limit"
+            (one.target, one.value)
+            for one in self.in_force.overrides
+            if one.kind == "limit" and one.of_route is None
         )
         if limits != self._limits and self.table is not None:
             self.metering.gate.adopt(self.table.quotas, self.in_force.overrides)
             self._limits = limits
+        self.turnstile.refresh(self.in_force.route_limits)
 
     def the_table(self) -> Table:
         """The table in force. Raises Overloaded before the first one arrived."""
@@ -177,12 +189,13 @@ class Pipeline:
         if other is None:
             return False
         self._preparer.turn(prepared, other, answer)
+        self.turnstile.turn(prepared)
         return True
 
     async def call(self, prepared: Prepared) -> Item:
         """A unary answer. Raises RequestError. Settles on every way out."""
         with self._under_way(prepared):
-            await self.metering.reserve(prepared)
+            await self._admitter.let_in(prepared, self.the_table())
             try:
                 async with asyncio.timeout(prepared.left_s(self._now())):
                     answer = await self._answer(prepared)
@@ -202,21 +215,26 @@ class Pipeline:
         waited long enough to send its status.
         """
         with self._under_way(prepared), closing(LazyTimeout()) as waiting:
-            await self.metering.reserve(prepared)
+            await self._admitter.let_in(prepared, self.the_table())
             async with aclosing(self._answers(prepared)) as answers:
                 while True:
                     item = self.books.take(prepared, await self._next(prepared, answers, waiting))
                     if item.final is not None:
-                        # Before it is sent: a client that leaves on the last byte was served.
+                        # Before it is sent: a client that leaves on the last byte was served, and
+                        # one that reads it slowly keeps no slot from others.
                         self.books.settle(prepared, 200, "ok")
+                        self.turnstile.leave(prepared)
                     yield item
                     if item.final is not None:
                         return
 
     @contextmanager
     def _under_way(self, prepared: Prepared) -> Iterator[None]:
-        with self.books.settling(prepared), self.demand.under_way(prepared.target.version):
-            yield
+        try:
+            with self.books.settling(prepared), self.demand.under_way(prepared.target.version):
+                yield
+        finally:  # after the books, which say how it ended
+            self.turnstile.leave(prepared)
 
     async def _answer(self, prepared: Prepared) -> Answer:
         """A unary call, sent once more when its replica dies, or when only the other arm can."""
@@ -283,20 +301,17 @@ class Pipeline:
         prepared.none_ready = not self.fleet.pool(prepared.target.version).is_ready
         budget_ms = int(prepared.left_s(self._now()) * 1000)
         if budget_ms <= 0:
-            raise DeadlineExceeded(
-                "the deadline passed before the model began", reason="expired", retryable=True
-            )
+            raise expired()
         envelope = replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
         return envelope, self.router.cell(prepared)
 
     def _late(self, which: str, prepared: Prepared) -> RequestError:
         """A deadline that passed; or, when no replica was left to begin, that the model is away."""
-        record, version = prepared.record, prepared.target.version
+        record = prepared.record
         # A whole answer shows nothing until it is there: a model may have worked on it all along.
         unseen = prepared.work.stream or record.attempt > 1 or prepared.none_ready
         began = record.ttft_ms is not None
-        if not began and unseen and not self.fleet.pool(version).is_ready:
-            self.router.wish(version)
-            return not_loaded(prepared.target.alias, version, self.fleet)
+        if not began and unseen and (away := self.router.away(prepared)) is not None:
+            return away
         limit_s: float = getattr(prepared.deadlines, f"{which}_s")
         return DeadlineExceeded(f"the {which} deadline of {limit_s:g} s passed", reason=which)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from modelyard.admission.suspects import digest_of
 from modelyard.config.routes import Deadlines
 from modelyard.contract.envelope import Envelope
 from modelyard.contract.operations import Operation
+from modelyard.ingress.place import Place
 from modelyard.ingress.work import Work
 from modelyard.quota.reservation import Need, Reservation
 from modelyard.routing.pool import Cell
@@ -17,6 +19,8 @@ from modelyard.routing.trail import Trail
 from modelyard.telemetry.request_log import RequestRecord
 from modelyard.telemetry.request_metrics import Gaps
 from modelyard.tenancy.callers import Caller
+
+BYTES_PER_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,25 @@ class Prepared:
     rate_limits: dict[str, str] = field(default_factory=dict)  # headers, once it is reserved
     tried: list[Cell] = field(default_factory=list)
     trail: Trail | None = field(default=None)  # for a caller who may ask why
+    whole: Work | None = field(default=None)  # what was asked, where less is now asked for
+    place: Place | None = field(default=None)  # the slot that it has
     settled: bool = field(default=False)
     none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
     gaps: Gaps | None = field(default=None)  # between the items of a stream, once it has begun
 
     def digest(self) -> str:
-        return digest_of(self.envelope, self.record.tenant)
+        """Of what its caller asked, however much of that a full queue left."""
+        asked = self.envelope
+        if self.whole is not None:
+            asked = replace(asked, body=self.whole.encoded)
+        return digest_of(asked, self.record.tenant)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """As its quota estimated them, or roughly, which costs nothing."""
+        if self.need is not None:
+            return self.need.input_tokens
+        return len(self.work.encoded) // BYTES_PER_TOKEN
 
     def left_s(self, now: float) -> float:
         """Seconds to the total deadline."""

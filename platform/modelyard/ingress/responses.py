@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from modelyard.contract.envelope import Item
 from modelyard.contract.errors import RequestError
 from modelyard.contract.headers import (
+    DEGRADED,
     IGNORED_FIELDS,
     MODEL_VERSION,
     REQUEST_ID,
@@ -62,7 +63,8 @@ def answer_response(item: Item, prepared: Prepared) -> Response:
 
 
 def answer_headers(prepared: Prepared) -> dict[str, str]:
-    """What every answered request carries: who answered, and what was not listened to."""
+    """What every answered request carries: who answered, what was not listened to, and what was
+    made smaller."""
     headers = {
         MODEL_VERSION: prepared.target.version,
         ROLLOUT_ARM: prepared.target.arm,
@@ -71,6 +73,8 @@ def answer_headers(prepared: Prepared) -> dict[str, str]:
     headers |= prepared.rate_limits
     if ignored := listed(prepared.work.ignored):
         headers[IGNORED_FIELDS] = ignored
+    if prepared.record.degraded:
+        headers[DEGRADED] = prepared.record.degraded
     if prepared.trail is not None:
         headers[ROUTE] = prepared.trail.header()
     return headers

@@ -13,10 +13,11 @@ from modelyard.ingress.demand import Demand
 from modelyard.ingress.prepared import Prepared
 from modelyard.routing.cells import InFlight, pick_cell
 from modelyard.routing.explain import tell_cell
+from modelyard.routing.fallback import fallback_of
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.other_arm import other_arm
 from modelyard.routing.pool import Cell
-from modelyard.routing.resolve import NotLoaded, Target, resolve
+from modelyard.routing.resolve import NotLoaded, Target, not_loaded, resolve
 from modelyard.routing.steering import Steering
 from modelyard.routing.trail import Trail
 from modelyard.tenancy.callers import Caller
@@ -75,6 +76,18 @@ class Router:
     ) -> Target | None:
         """The other arm, when it alone has what `target` lacks."""
         return other_arm(target, failure, caller, table, self._fleet, self.steering)
+
+    def away(self, prepared: Prepared) -> NotLoaded | None:
+        """That the model has no replica, if so; one is then wished for."""
+        version = prepared.target.version
+        if self._fleet.pool(version).is_ready:
+            return None
+        self.wish(version)
+        return not_loaded(prepared.target.alias, version, self._fleet)
+
+    def fallback(self, prepared: Prepared, table: Table) -> Target | None:
+        """Where a request goes that its own version has no room for."""
+        return fallback_of(prepared.target, prepared.caller, table, self._fleet, self.steering)
 
     def tell_cell(self, trail: Trail, prepared: Prepared) -> None:
         """The step of a trail that says which cell would take the request."""

@@ -37,7 +37,10 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
-    """One replica's state. `phases` are those done, with their seconds; `cause` explains Failed."""
+    """One replica's state. `phases` are those done, with their seconds; `cause` explains Failed.
+
+    slots: requests that it takes at once, its max_ongoing_requests.
+    """
 
     app: str
     replica: str
@@ -47,6 +50,7 @@ class ReplicaReport:
     phase_s: float
     phases: tuple[tuple[Phase, float], ...] = ()
     ongoing: int = 0
+    slots: int = 0
     description: Description | None = None
     cause: str | None = None
 

@@ -71,7 +71,7 @@ def figures_of(
 def _changes(overrides: Iterable[Override]) -> dict[str, dict[str, int | None]]:
     changed: dict[str, dict[str, int | None]] = {}
     for override in overrides:
-        if override.kind == "limit":
+        if override.kind == "limit" and override.of_route is None:
             tenant, _, name = override.target.rpartition("/")
             # At least 1: a limit of 0 would turn every request into one that can never be served.
             value = None if override.value is None else max(1, int(override.value))

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Final
 
 from modelyard.routing.choose import Candidate, choose
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.pool import Cell, Pool
-
-# Requests that one replica takes, where nothing says it: only the proportion between cells and a
-# bound on use follow from it, and the replicas' own limit is kept by Serve.
-SLOTS: Final = 24
 
 
 class InFlight:
@@ -59,8 +54,8 @@ def pick_cell(
 
 
 def candidate_of(cell: Cell, fleet: Fleet, in_flight: InFlight) -> Candidate:
-    """A cell as `choose` sees it: weighed by its ready replicas."""
+    """A cell as `choose` sees it: weighed by the slots of its ready replicas."""
     state = fleet.state(cell.app)
     # Whichever is more: the post counts other ingresses' requests too, our own count is fresh.
     load = max(state.ongoing, in_flight.of(cell))
-    return Candidate(cell.app, load, SLOTS * state.ready, state.age_s)
+    return Candidate(cell.app, load, state.slots, state.age_s)

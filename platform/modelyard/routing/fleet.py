@@ -11,7 +11,7 @@ from modelyard.routing.pool import Cell, CellState, Pool
 
 ALIVE_S: Final = 5.0  # replicas post each second; five missed posts and nobody is there
 DEFAULT_LOAD_S: Final = 30.0
-NOBODY: Final = CellState(0, 0, 0.0, ())
+NOBODY: Final = CellState(0, 0, 0, 0.0, ())
 
 
 class Fleet:
@@ -72,10 +72,11 @@ class Fleet:
 def _with_replica(state: CellState | None, post: Post) -> CellState:
     report = post.report
     if state is None:
-        return CellState(1, report.ongoing, post.age_s, (report.replica,))
+        return CellState(1, report.ongoing, report.slots, post.age_s, (report.replica,))
     return CellState(
         state.ready + 1,
         state.ongoing + report.ongoing,
+        state.slots + report.slots,
         min(state.age_s, post.age_s),
         (*state.replicas, report.replica),
     )

@@ -14,10 +14,14 @@ class Cell(NamedTuple):
 
 
 class CellState(NamedTuple):
-    """A cell as last posted: ready replicas, their requests, and the age of the youngest post."""
+    """A cell as last posted: ready replicas, their requests, and the age of the youngest post.
+
+    slots: requests that they take at once, all together.
+    """
 
     ready: int
     ongoing: int
+    slots: int
     age_s: float
     replicas: tuple[str, ...]  # Ray's ids of the ready ones, by which the router hashes them
 

@@ -10,6 +10,7 @@ from typing import Final
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Override, Published
 from modelyard.control.reading import Reading
+from modelyard.routing.fleet import version_of
 
 # An ingress posts five times a second. One that is silent for so long is dead, or its loop is
 # stuck: what waited there is not counted for ever.
@@ -77,7 +78,8 @@ class BoardSignal:
 def _waiting(posts: Iterable[IngressPost]) -> dict[str, VersionSignal]:
     total: dict[str, int] = {}
     for post in posts:
-        for version, _, requests in post.waiting:
+        for lane, _, requests in post.waiting:
+            version = version_of(lane)
             total[version] = total.get(version, 0) + requests
     return {version: VersionSignal(waiting=requests) for version, requests in total.items()}
 

@@ -21,6 +21,7 @@ def _edges(*seconds: float) -> tuple[float, ...]:
 TTFT_EDGES: Final = _edges(
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 5, 7.5, 30
 )
+WAIT_EDGES: Final = _edges(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 7.5, 20, 30)
 ITL_EDGES: Final = _edges(
     0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5
 )
@@ -40,6 +41,20 @@ REJECTED: Final = Family(
     "counter",
     "Requests that ended before any output with a 4xx or 503, by the reason that was told.",
     ("model", "version", "tier", "code", "reason"),
+)
+QUEUE_WAIT: Final = Family(
+    "queue_wait_seconds",
+    "histogram",
+    "How long a request that found no free slot waited for one, whatever came of it.",
+    ("model", "version", "tier"),
+    WAIT_EDGES,
+)
+DEGRADED: Final = Family(
+    "requests_degraded",
+    "counter",
+    "Requests given less than was asked because too many waited: a lower output cap, or the "
+    "fallback of their route.",
+    ("model", "version", "tier", "kind"),
 )
 RETRIES: Final = Family(
     "retries",
@@ -102,6 +117,12 @@ QUOTA_SETTLED: Final = Family(
 IN_FLIGHT: Final = Family(
     "requests_in_flight", "gauge", "Requests that an ingress works on.", ("replica", "version")
 )
+WAITING: Final = Family(
+    "requests_waiting",
+    "gauge",
+    "Requests that wait in an ingress for a slot of a version, or of a tenant's own cell of it.",
+    ("replica", "version", "priority"),
+)
 
 # What a model replica is doing.
 SEQUENCES_ACTIVE: Final = Family(
@@ -127,6 +148,9 @@ STARTUP_PHASE: Final = Family(
 )
 REPLICAS_READY: Final = Family(
     "replicas_ready", "gauge", "Replicas of a version that may be sent requests.", ("version",)
+)
+SLOTS: Final = Family(
+    "slots", "gauge", "Requests that the ready replicas of a version take at once.", ("version",)
 )
 REPLICAS_DESIRED: Final = Family(
     "replicas_desired",

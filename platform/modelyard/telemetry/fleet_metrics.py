@@ -64,6 +64,10 @@ def _replicas(reading: Reading) -> Iterator[Metric]:
         ((*keys[report], phase), seconds) for report in reports for phase, seconds in report.phases
     )
     yield families.REPLICAS_READY.metric(((version,), n) for version, n in ready.items())
+    slots: Counter[str] = Counter()
+    for report in reports:
+        slots[version_of(report.app)] += report.slots if report.ready else 0
+    yield families.SLOTS.metric(((version,), n) for version, n in slots.items())
     desired: Counter[str] = Counter()
     for decided in reading.decisions:
         desired[version_of(decided.app)] += decided.replicas
@@ -76,6 +80,9 @@ def _ingresses(reading: Reading) -> Iterator[Metric]:
     yield families.CONFIG_INFO.metric(((post.ingress, post.table_digest), 1) for post in posts)
     yield families.IN_FLIGHT.metric(
         ((post.ingress, version), n) for post in posts for version, n in post.in_flight
+    )
+    yield families.WAITING.metric(
+        ((post.ingress, lane, band), n) for post in posts for lane, band, n in post.waiting
     )
 
 

@@ -49,6 +49,8 @@ class RequestRecord:
     settled_tokens: int | None = None
     would_refuse: str = ""  # the reason, of a tenant whose quota is in shadow mode
     finish_reason: str = ""
+    queued_ms: float | None = None  # of a request that had to wait for a slot
+    degraded: str = ""  # what was made smaller because too much waited
     ttft_ms: float | None = None
     duration_ms: float = 0.0
     attempt: int = 0

@@ -63,6 +63,8 @@ class RequestMetrics:
         self._requests: dict[tuple[str, ...], int] = {}
         self._rejected: dict[tuple[str, ...], int] = {}
         self._retries: dict[tuple[str, ...], int] = {}
+        self._degraded: dict[tuple[str, ...], int] = {}
+        self._waits: dict[tuple[str, ...], Histogram] = {}
         self._served: dict[Served, _PerServed] = {}
         self._tenants = TopN(TOP_TENANTS, now())
 
@@ -80,6 +82,14 @@ class RequestMetrics:
             _add(self._rejected, (model, version, tier, code, record.reason or code))
         if record.attempt > 1:
             _add(self._retries, (model, version), record.attempt - 1)
+        if record.queued_ms is not None:
+            key = (model, version, tier)
+            if (waits := self._waits.get(key)) is None:
+                waits = self._waits[key] = Histogram(families.WAIT_EDGES)
+            waits.observe(record.queued_ms / 1000)
+        if record.degraded:
+            kind = record.degraded.partition("=")[0]
+            _add(self._degraded, (model, version, tier, kind))
         if record.version:
             self._count_served(record, code)
 
@@ -88,6 +98,8 @@ class RequestMetrics:
         yield families.REQUESTS.metric(list(self._requests.items()))
         yield families.REJECTED.metric(list(self._rejected.items()))
         yield families.RETRIES.metric(list(self._retries.items()))
+        yield families.DEGRADED.metric(list(self._degraded.items()))
+        yield families.QUEUE_WAIT.histogram(list(self._waits.items()))
         served = list(self._served.items())
         yield families.FIRST_TOKEN.histogram((key, one.first_token) for key, one in served)
         yield families.INTER_TOKEN.histogram((key, one.inter_token) for key, one in served)

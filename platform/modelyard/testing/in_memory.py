@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -26,6 +27,7 @@ BETA_KEY: Final = "my_beta-1_for-tests-of-modelyard"
 EVALUATOR_KEY: Final = "my_evaluator-1_for-tests-of-modelyard"
 OPS_KEY: Final = "my_ops-1_for-tests-of-modelyard"
 
+SLOTS: Final = 24  # requests that each replica takes at once
 VERSIONS: Final = {
     "chat": ("gen@1.0.0", Kind.GENERATOR),
     "team/embed": ("emb@1.0.0", Kind.EMBEDDER),
@@ -71,18 +73,22 @@ def post(
     phase: Phase = Phase.READY,
     age_s: float = 0.1,
     load_s: float = 4.0,
+    slots: int = SLOTS,
+    replica: str = "r1",
+    max_context_tokens: int = 2048,
 ) -> Post:
     """What the board would hold of one replica of an app."""
     version = app.partition("--")[0]
     report = ReplicaReport(
         app=app,
-        replica="r1",
+        replica=replica,
         node="n1",
         pid=1,
         phase=phase,
         phase_s=1.0,
         phases=((Phase.LOADING, load_s),),
-        description=description(version, kind),
+        slots=slots,
+        description=replace(description(version, kind), max_context_tokens=max_context_tokens),
     )
     return Post(report, age_s)
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelyard.client.retry import RetryPolicy
-from modelyard.contract.errors import InvalidRequest, Overloaded, RateLimited, RequestError
+from modelyard.admission.retry_policy import RetryPolicy
+from modelyard.contract.errors import (
+    InvalidRequest,
+    Overloaded,
+    RateLimited,
+    ReplicaFailed,
+    RequestError,
+)
 
 draws = st.floats(0, 1, exclude_max=True)
 seconds = st.floats(0, 1000)
@@ -58,3 +64,43 @@ def test_what_cannot_succeed_is_not_sent_again() -> None:
 
 def test_one_attempt_means_no_retry() -> None:
     assert RetryPolicy(max_attempts=1).pause_s(Overloaded("full"), 1, 100.0, 0.0) is None
+
+
+def shed(retry_after_s: float = 2.0) -> Overloaded:
+    return Overloaded("full", reason="queue_full", retry_after_s=retry_after_s)
+
+
+not_loaded = Overloaded("starting", reason="not_loaded", retry_after_s=2.0)
+
+
+def test_an_outage_may_use_up_the_attempts_of_the_calls_under_way() -> None:
+    budget = RetryPolicy(max_attempts=5).budget(places=4)
+    for error in (ReplicaFailed("died"), not_loaded) * 8:
+        assert budget.retry(error)
+    assert not budget.retry(not_loaded)
+
+
+@given(st.lists(st.booleans(), max_size=300))
+def test_an_overload_gets_a_tenth_of_the_calls_and_one(events: list[bool]) -> None:
+    budget, calls, retries = RetryPolicy().budget(places=16), 0, 0
+    for is_call in events:
+        if is_call:
+            calls += 1
+            budget.request()
+        else:
+            retries += budget.retry(shed())
+        assert retries <= 1 + 0.1 * calls + 1e-6
+
+
+def test_a_quotas_refusal_costs_nothing() -> None:
+    budget = RetryPolicy(max_attempts=2).budget(places=1)
+    assert all(budget.retry(RateLimited("slower")) for _ in range(100))
+    assert budget.retry(ReplicaFailed("died"))
+
+
+def test_a_place_rests_as_long_as_the_queue_asked_but_not_for_other_errors() -> None:
+    policy = RetryPolicy(cap_s=10.0)
+    assert policy.rest_s(shed(3.0)) == 3.0
+    assert policy.rest_s(shed(90.0)) == 10.0
+    others: list[RequestError] = [ReplicaFailed("died"), not_loaded, RateLimited("slower")]
+    assert [policy.rest_s(error) for error in others] == [0.0, 0.0, 0.0]

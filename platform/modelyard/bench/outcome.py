@@ -1,0 +1,37 @@
+"""What became of one attempt at a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """REJECTED: the server said no on purpose, before any work: 429, 503, 529."""
+
+    COMPLETED = "completed"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    UNFINISHED = "unfinished"  # the run was ended first
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Times on the runner's clock, in seconds. `gaps_s`: between the pieces of a stream's content.
+
+    started: when the attempt was sent. first: when a stream's first piece came. code: the HTTP
+    status, or a word where there is none. reason: the server's word for it, or the client's.
+    """
+
+    verdict: Verdict
+    started: float
+    ended: float
+    first: float | None = None
+    gaps_s: tuple[float, ...] = ()
+    code: str = "200"
+    reason: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    retry_after_s: float | None = None
+    retryable: bool = False
+    connection_wait_s: float = 0.0

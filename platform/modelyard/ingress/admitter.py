@@ -1,0 +1,49 @@
+"""How a request is let in: its quota, then a slot of its model, or of a smaller one."""
+
+from __future__ import annotations
+
+from modelyard.config.table import Table
+from modelyard.contract.errors import Overloaded
+from modelyard.ingress.attempts import Attempts
+from modelyard.ingress.degrader import Degrader
+from modelyard.ingress.metering import Metering
+from modelyard.ingress.prepared import Prepared
+from modelyard.ingress.preparer import Preparer
+from modelyard.ingress.router import Router
+from modelyard.ingress.turnstile import Turnstile
+
+
+class Admitter:
+    """One per ingress process."""
+
+    def __init__(
+        self,
+        metering: Metering,
+        turnstile: Turnstile,
+        attempts: Attempts,
+        router: Router,
+        preparer: Preparer,
+    ) -> None:
+        self._metering = metering
+        self._turnstile = turnstile
+        self._attempts = attempts
+        self._router = router
+        self._degrader = Degrader(router, preparer)
+
+    async def let_in(self, prepared: Prepared, table: Table) -> None:
+        """Return with quota and a slot; quota first, which a request keeps while it waits.
+
+        Raises RateLimited, InvalidRequest for what the quota could never grant, Overloaded, and
+        DeadlineExceeded for what was too late before it came here.
+        """
+        await self._metering.reserve(prepared)
+        self._degrader.ease(prepared, self._turnstile.pressure(prepared), table)
+        try:
+            await self._turnstile.enter(prepared)
+        except Overloaded as error:
+            if (away := self._router.away(prepared)) is not None:
+                raise away from error
+            if not self._degrader.fall_back(prepared, table):
+                raise
+            self._attempts.begin(prepared.target.version, prepared.digest)
+            await self._turnstile.enter(prepared)
