@@ -315,6 +315,24 @@ async def test_slots_that_another_ingress_does_not_use_are_used_at_once(
 
 
 @on_virtual_time
+async def test_a_share_that_grows_with_an_arrival_starts_who_waited_before_it(
+    ingress_at: Ingress, prepare: Prepare
+) -> None:
+    """Not the one that arrives, and not from the next answer that ends on."""
+    ingress = busy(ingress_at, 4)
+    ingress.pipeline.take(reading(ingress, other(4, waiting=4)))
+    sent = [send(ingress, prepare) for _ in range(3)]
+    await settle()
+    assert len(ingress.transport.calls) == 2
+    ingress.pipeline.turnstile.lanes.take((other(1),))  # heard, and nobody was told yet
+    sent.append(send(ingress, prepare))
+    await settle()
+    assert len(ingress.transport.calls) == 3
+    assert [record.queued_ms for record in ingress.records] == []
+    assert await ended(*sent) == ["ok"] * 4
+
+
+@on_virtual_time
 async def test_slots_that_others_ask_for_are_shared(ingress_at: Ingress, prepare: Prepare) -> None:
     ingress = busy(ingress_at, 4)
     ingress.pipeline.take(reading(ingress, other(4, waiting=4)))

@@ -115,6 +115,7 @@ class Turnstile:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters[ticket.id] = waiter
         self._watch()
+        self._pump(queue)  # a share that has just grown is for all that wait, in their order
         try:
             await waiter
         except BaseException:
