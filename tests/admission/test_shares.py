@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelyard.admission.bands import BANDS
-from modelyard.admission.shares import Demand, alone, shares
+from modelyard.admission.shares import Demand, Share, alone, share_of, shares
 
 counts = st.dictionaries(st.sampled_from(BANDS), st.integers(0, 60), max_size=3)
 readings = st.lists(st.tuples(counts, counts), min_size=1, max_size=9).map(
@@ -87,3 +87,22 @@ def test_in_one_band_it_is_max_min_within_a_slot(capacity: int, wanted: list[int
     for mine, count in zip(got, wanted, strict=True):
         if mine < count and len(wanted) <= capacity:
             assert mine >= max(got) - 1
+
+
+def test_an_ingress_where_somebody_waits_may_be_one_slot_ahead() -> None:
+    mine = Demand("a", {"interactive": 4}, {"interactive": 3})
+    other = Demand("b", {"interactive": 4}, {"interactive": 9})
+    assert share_of(8, mine, [other]) == Share(5, 4)
+    assert share_of(80, mine, [other]) == Share(7 + (80 - 7 - 13) // 2 + 4, 40)
+    assert share_of(8, Demand("a", {"interactive": 4}), [other]) == Share(4, 4)
+
+
+def test_alone_an_ingress_is_never_ahead_of_its_slots() -> None:
+    mine = Demand("a", {"interactive": 8}, {"interactive": 3})
+    assert share_of(8, mine, []) == Share(8, 8)
+    assert share_of(0, mine, []) == Share(0, 0)
+
+
+def test_an_ingress_that_asked_for_little_estimates_by_what_it_could_have() -> None:
+    other = Demand("b", {"interactive": 8}, {"interactive": 9})
+    assert share_of(8, Demand("a", {"interactive": 1}), [other]) == Share(1, 4)

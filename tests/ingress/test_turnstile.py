@@ -27,6 +27,7 @@ Prepare = Callable[..., Prepared]
 Ingress = Callable[..., InMemoryIngress]
 ANSWER = Item(b"{}", 0, Usage(7, 2))
 SLOTS = 2
+AHEAD = 1  # of a few slots, where somebody waits (modelyard.admission.shares)
 WORK_S = 1.0
 
 
@@ -306,10 +307,10 @@ async def test_slots_that_another_ingress_does_not_use_are_used_at_once(
 ) -> None:
     """Not from the next reading of the board on."""
     ingress = busy(ingress_at, 4)
-    ingress.pipeline.take(reading(ingress, other(1)))
+    ingress.pipeline.take(reading(ingress, other(2)))
     sent = [send(ingress, prepare) for _ in range(4)]
     await settle()
-    assert len(ingress.transport.calls) == 3
+    assert len(ingress.transport.calls) == 2 + AHEAD
     assert await ended(*sent) == ["ok"] * 4
     nothing_stays(ingress)
 
@@ -319,17 +320,17 @@ async def test_a_share_that_grows_with_an_arrival_starts_who_waited_before_it(
     ingress_at: Ingress, prepare: Prepare
 ) -> None:
     """Not the one that arrives, and not from the next answer that ends on."""
-    ingress = busy(ingress_at, 4)
+    ingress = busy(ingress_at, 5)
     ingress.pipeline.take(reading(ingress, other(4, waiting=4)))
-    sent = [send(ingress, prepare) for _ in range(3)]
+    sent = [send(ingress, prepare) for _ in range(4)]
     await settle()
-    assert len(ingress.transport.calls) == 2
+    assert len(ingress.transport.calls) == 2 + AHEAD
     ingress.pipeline.turnstile.lanes.take((other(1),))  # heard, and nobody was told yet
     sent.append(send(ingress, prepare))
     await settle()
-    assert len(ingress.transport.calls) == 3
-    assert [record.queued_ms for record in ingress.records] == []
-    assert await ended(*sent) == ["ok"] * 4
+    assert len(ingress.transport.calls) == 3 + AHEAD
+    assert ingress.records == []
+    assert await ended(*sent) == ["ok"] * 5
 
 
 @on_virtual_time
@@ -338,7 +339,7 @@ async def test_slots_that_others_ask_for_are_shared(ingress_at: Ingress, prepare
     ingress.pipeline.take(reading(ingress, other(4, waiting=4)))
     sent = [send(ingress, prepare) for _ in range(4)]
     await settle()
-    assert len(ingress.transport.calls) == 2
+    assert len(ingress.transport.calls) == 2 + AHEAD
     assert await ended(*sent) == ["ok"] * 4
 
 
@@ -350,7 +351,7 @@ async def test_without_the_board_each_takes_its_part_of_those_last_known(
     ingress.pipeline.take(reading(ingress, other(2, waiting=2)))
     sent = [send(ingress, prepare) for _ in range(4)]
     await settle()
-    assert len(ingress.transport.calls) == 2
+    assert len(ingress.transport.calls) == 2 + AHEAD
     ingress.pipeline.take(reading(ingress))  # the other is gone
     await settle()
     assert len(ingress.transport.calls) == 4

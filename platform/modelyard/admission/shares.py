@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor
+from typing import Final
 
 from modelyard.admission.bands import BANDS, rank
+
+# One more slot in twenty, at least one, for an ingress where somebody waits: a slot that comes free
+# at another is else idle until the next exchange. In the seeds' 130 % experiment with two ingresses
+# it makes 96.5 % of capacity out of 94, and sheds 1.2 % of a light one's requests in place of 0.7;
+# two more make 98.5 and shed 3.5. What is too much for a moment, a replica refuses.
+AHEAD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,16 @@ class Demand:
             for band, count in requests.items():
                 counts[rank(band)] += count
         return tuple(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """slots: that an ingress may use now. steady: those that its estimates go by, what it has or
+    would have if all asked for much: by the slots of the moment one that had asked for little would
+    refuse its first burst for a wait that nobody ever has."""
+
+    slots: int
+    steady: int
 
 
 def shares(capacity: int, demands: Sequence[Demand]) -> dict[str, int]:
@@ -47,6 +64,16 @@ def shares(capacity: int, demands: Sequence[Demand]) -> dict[str, int]:
     for name in names:
         exact[name] += left / len(names)
     return _at_least_one(_whole(capacity, exact), [name for name in names if any(wanted[name])])
+
+
+def share_of(capacity: int, own: Demand, others: Sequence[Demand]) -> Share:
+    """The part of one ingress, by its own present word and the last word of the others."""
+    slots = shares(capacity, [own, *others])[own.ingress]
+    fair = capacity // (len(others) + 1)
+    ahead = 0
+    if others and slots and any(own.waiting.values()):
+        ahead = max(1, capacity // AHEAD)
+    return Share(slots + ahead, max(slots, fair))
 
 
 def alone(capacity: int, known: int) -> int:

@@ -40,6 +40,7 @@ class VersionQueue:
     def __init__(self, order: Order = "deadline", age_cap_s: float = 2.0) -> None:
         self.share = 0
         self.capacity = 0
+        self._steady = 0
         self.times: Final = ServiceTimes()
         self._waiting: Final = WaitingRequests(order, age_cap_s)
         self._late: dict[int, Ticket] = {}  # passed over by `ready`, for `expire` to return
@@ -77,10 +78,14 @@ class VersionQueue:
             return self._late_at
         return self._waiting.next_expiry
 
-    def set_share(self, share: int, capacity: int) -> None:
-        """A smaller share takes no slot away: those that run end, and nobody starts until then."""
+    def set_share(self, share: int, capacity: int, steady: int = 0) -> None:
+        """A smaller share takes no slot away: those that run end, and nobody starts until then.
+
+        steady: the slots that estimates go by, where that is not the share of this moment.
+        """
         self.share = share
         self.capacity = capacity
+        self._steady = max(1, steady or share)
 
     def offer(self, ticket: Ticket, now: float, rng: random.Random) -> Outcome:
         """Ask for a slot, or for a place in the queue.
@@ -197,7 +202,7 @@ class VersionQueue:
         return None if rate is None else (place + overhang) / rate
 
     def _rate(self) -> float | None:
-        return self.times.release_rate(max(1, self.share))
+        return self.times.release_rate(max(1, self._steady))
 
     def _margin_s(self, ticket: Ticket) -> float:
         return margin_s(self.times.p95_start_s(ticket.streams), ticket.deadline - ticket.arrived)

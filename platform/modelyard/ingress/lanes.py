@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from modelyard.admission.shares import Demand, alone, shares
+from modelyard.admission.shares import Demand, alone, share_of
 from modelyard.admission.version_queue import VersionQueue
 from modelyard.config.overload import QueueOrder
 from modelyard.config.table import Table
@@ -99,7 +99,8 @@ class Lanes:
         if arriving:
             waiting[arriving] += 1
         own = Demand(self._ingress, queue.running_by_band, waiting)
-        queue.set_share(shares(capacity, [own, *demands])[self._ingress], capacity)
+        share = share_of(capacity, own, demands)
+        queue.set_share(share.slots, capacity, share.steady)
 
     def _is_blind(self) -> bool:
         return self._now() - self._read_at >= SILENT_S

@@ -1,0 +1,1 @@
+"""Experiments in virtual time that run the production rules, never a copy of them."""
