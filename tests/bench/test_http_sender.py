@@ -39,6 +39,13 @@ async def test_a_stream_is_complete_with_its_terminal_event(loopback: Any) -> No
     assert outcome.started <= outcome.first <= outcome.ended
     assert len(outcome.gaps_s) == 2
     assert (outcome.input_tokens, outcome.output_tokens) == (4, 6)
+    assert outcome.tokens_counted
+
+
+async def test_pieces_without_a_usage_are_no_count_of_tokens(loopback: Any) -> None:
+    loopback.streams(CHAT, DONE)
+    (outcome,) = await ask(loopback)
+    assert (outcome.output_tokens, outcome.tokens_counted) == (1, False)
 
 
 async def test_a_stream_in_odd_pieces_is_the_same(loopback: Any) -> None:

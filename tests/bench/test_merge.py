@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ WORKLOAD = Workload.model_validate(
     }
 )
 
+RUNS = itertools.count()
+
 
 def level(took_s: list[float], rate_per_s: float = 10, **fields: Any) -> Level:
     """One request for each time, due one after the other, of each stream in turn."""
@@ -49,23 +52,29 @@ def level(took_s: list[float], rate_per_s: float = 10, **fields: Any) -> Level:
     return Level.model_validate(record | fields)
 
 
-def result(*levels: Level, workload: Workload = WORKLOAD) -> Result:
+def result(
+    *levels: Level, workload: Workload = WORKLOAD, runs: tuple[str, ...] = (), **options: Any
+) -> Result:
     return Result(
         schema_="modelyard/bench/v1",
         modelyard="0",
         python="3",
         machine="m",
-        options=Options(
-            url="http://x",
-            tenants_with_keys=("t",),
-            rates_per_s=tuple(one.rate_per_s for one in levels),
-            duration_s=10,
-            warmup_s=0,
-            goodput_percent=95,
-            timeout_s=60,
+        options=Options.model_validate(
+            {
+                "url": "http://x",
+                "tenants_with_keys": ("t",),
+                "rates_per_s": tuple(one.rate_per_s for one in levels),
+                "duration_s": 10,
+                "warmup_s": 0,
+                "goodput_percent": 95,
+                "timeout_s": 60,
+            }
+            | options
         ),
         workload=workload,
         traces={},
+        runs=runs or (f"run-{next(RUNS)}",),
         levels=levels,
         knee_per_s=None,
     )
@@ -76,8 +85,9 @@ ONE, OTHER = [0.1, 0.2, 0.5, 0.1], [0.2, 0.9]
 
 def test_a_file_read_back_is_the_same_result(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text(result(level(ONE), level(OTHER, 20)).as_json())
-    assert read_result(path) == result(level(ONE), level(OTHER, 20))
+    written = result(level(ONE), level(OTHER, 20))
+    path.write_text(written.as_json())
+    assert read_result(path) == written
 
 
 def test_histograms_are_those_of_all_requests_together() -> None:
@@ -98,7 +108,7 @@ def test_generators_at_the_same_time_add_their_rates() -> None:
     assert merged.rate_per_s == 15
     assert merged.window_s == 10
     assert merged.cpu_cores == 0.5
-    assert whole.merged == 2
+    assert len(whole.runs) == 2
     assert "rates add up" in whole.notes[0]
 
 
@@ -133,6 +143,53 @@ def test_runs_that_are_not_of_one_kind_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("url", "http://y"),
+        ("retry", "obey"),
+        ("closed_loop_users", 2),
+        ("warmup_s", 1.0),
+        ("duration_s", 20.0),
+        ("timeout_s", 5.0),
+        ("goodput_percent", 50.0),
+        ("connections", 4),
+        ("new_connections", True),
+    ],
+)
+def test_runs_of_other_options_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"the runs differ in {name} "):
+        merge([result(level(ONE)), result(level(ONE), **{name: value})])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("model", "other"), ("route", "generate"), ("stream", False)]
+)
+def test_runs_of_other_streams_are_refused(field: str, value: object) -> None:
+    record = WORKLOAD.model_dump(by_alias=True)
+    record["streams"][1][field] = value
+    other = Workload.model_validate(record)
+    with pytest.raises(ConfigError, match="the runs differ in stream b "):
+        merge([result(level(ONE)), result(level(ONE), workload=other)])
+
+
+def test_generators_may_have_a_seed_and_a_rate_of_their_own_and_no_other_arrivals() -> None:
+    record = WORKLOAD.model_dump(by_alias=True, exclude_none=True)
+    shared = record | {"seed": 7, "arrivals": {"poisson": {"rate_per_s": 9}}}
+    merge([result(level(ONE)), result(level(ONE), workload=Workload.model_validate(shared))])
+    even = Workload.model_validate(record | {"arrivals": {"constant": {"rate_per_s": 2}}})
+    with pytest.raises(ConfigError, match="the runs differ in arrivals "):
+        merge([result(level(ONE)), result(level(ONE), workload=even)])
+
+
+def test_one_run_given_twice_is_refused_also_inside_a_merged_one() -> None:
+    one, other = result(level(ONE)), result(level(OTHER))
+    with pytest.raises(ConfigError, match="one run is given twice"):
+        merge([one, one])
+    with pytest.raises(ConfigError, match="one run is given twice"):
+        merge([merge([one, other]), other])
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{", "is no JSON"),
@@ -152,4 +209,4 @@ def test_a_damaged_histogram_is_said_and_not_guessed() -> None:
     record["levels"][0]["total"]["e2e"]["histogram"] = "HISTnone"
     damaged = Result.model_validate(record)
     with pytest.raises(ConfigError, match="no HDR histogram"):
-        merge([damaged, damaged])
+        merge([damaged, result(level(ONE))])

@@ -30,8 +30,8 @@ def recorded(stream: int, **fields: Any) -> Recorder:
 
 def test_times_count_from_when_the_request_was_due() -> None:
     recorder = recorded(0, started=104.0, first=104.5, gaps_s=(0.01, 0.02), ended=105.0)
-    assert recorder.total.e2e.percentile_ms(100) == pytest.approx(3000, rel=0.001)
-    assert recorder.total.ttft.percentile_ms(100) == pytest.approx(2500, rel=0.001)
+    assert recorder.total.e2e.percentiles_ms(100)[0] == pytest.approx(3000, rel=0.001)
+    assert recorder.total.ttft.percentiles_ms(100)[0] == pytest.approx(2500, rel=0.001)
     assert recorder.total.itl.count == 2
     assert recorder.total.good == 0
 
@@ -60,3 +60,31 @@ def test_failures_count_as_offered_and_not_as_good() -> None:
     total = recorder.total
     assert (total.offered, total.failed, total.good, total.e2e.count) == (1, 1, 0, 0)
     assert recorder.timeline.slices[2].failed == 1
+
+
+def test_a_bound_on_what_was_not_seen_is_not_met_and_is_counted() -> None:
+    for fields in (
+        {},  # no first piece
+        {"first": 102.2, "output_tokens": 64},  # all in one piece
+        {"first": 102.2, "output_tokens": 1, "tokens_counted": False},  # perhaps so
+    ):
+        total = recorded(0, **fields).total
+        assert (total.completed, total.good, total.unmeasured) == (1, 0, 1), fields
+
+
+def test_one_token_has_no_pace_to_fail() -> None:
+    total = recorded(0, first=102.2, output_tokens=1).total
+    assert (total.good, total.unmeasured) == (1, 0)
+
+
+def test_a_request_of_the_warm_up_that_ends_in_the_window_is_work_done_in_it() -> None:
+    recorder = Recorder(WORKLOAD, warmup_s=5, duration_s=10)
+    recorder.begin(100.0)
+    for number, (due_s, ended_s) in enumerate([(1, 2), (1, 6), (6, 7), (9, 12)]):
+        planned = Planned(number, due_s, WORKLOAD.streams[1], 1, 1)
+        due, ended = 100.0 + due_s, 100.0 + ended_s
+        recorder.end(planned, due, Outcome(Verdict.COMPLETED, due, ended, output_tokens=7))
+    total = recorder.total
+    assert (total.offered, total.completed) == (2, 2)
+    assert (total.completed_in_window, total.output_tokens_in_window) == (2, 14)
+    assert total.under_way_at_end == 1

@@ -1,6 +1,8 @@
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from modelyard.bench import columns, sentences
 from modelyard.bench.group_record import GroupRecord, TimelineRecord
@@ -8,6 +10,7 @@ from modelyard.bench.outcome import Outcome, Verdict
 from modelyard.bench.page import as_html
 from modelyard.bench.recorder import Recorder
 from modelyard.bench.result import Level, Options, Result, knee_of
+from modelyard.bench.terminal import print_result
 from modelyard.workload.mix import Workload
 from modelyard.workload.plan import Planned
 
@@ -25,7 +28,15 @@ WORKLOAD = Workload.model_validate(
 )
 
 
-def level(rate_per_s: float, took_s: float, *, late_s: float = 0.001, refused: int = 0) -> Level:
+def level(
+    rate_per_s: float,
+    took_s: float,
+    *,
+    late_s: float = 0.001,
+    refused: int = 0,
+    lost: int = 0,
+    unmeasured: int = 0,
+) -> Level:
     recorder = Recorder(WORKLOAD, warmup_s=0, duration_s=10)
     for number in range(1000 + refused):
         planned = Planned(number, number / 100, WORKLOAD.streams[number % 3], 1, 1)
@@ -35,6 +46,8 @@ def level(rate_per_s: float, took_s: float, *, late_s: float = 0.001, refused: i
         recorder.attempt(planned)
         recorder.answer(planned, outcome)
         recorder.end(planned, 0.0, outcome)
+    recorder.total.failed += lost
+    recorder.total.unmeasured += unmeasured
     return Level(
         rate_per_s=rate_per_s,
         started_unix_s=0,
@@ -66,6 +79,7 @@ def result(*levels: Level, **options: Any) -> Result:
         options=Options(**asked | options),
         workload=WORKLOAD,
         traces={},
+        runs=("one",),
         levels=levels,
         knee_per_s=knee_of(levels, 95),
     )
@@ -78,7 +92,10 @@ def test_the_knee_is_said_and_also_that_it_was_not_seen() -> None:
     assert sentences.verdict(result(GOOD, BAD)).startswith("The knee is at 10/s")
     assert "no knee seen" in sentences.verdict(result(GOOD, level(20, 0.5)))
     assert "not even at 20/s" in sentences.verdict(result(BAD, BAD))
-    assert sentences.verdict(result(BAD)) == "0.00/s were good of 100.00/s offered (0.0 %)."
+    assert sentences.verdict(result(BAD)) == (
+        "0.0 % of 100.00/s offered was good. "
+        "Within the window 100.00/s completed, 0.00/s of them good."
+    )
 
 
 def test_a_rate_that_holds_beyond_one_that_does_not_is_no_knee() -> None:
@@ -121,3 +138,30 @@ def test_the_page_shows_everything_and_lets_no_text_in_as_markup(levels: tuple[L
     assert "m&lt;b&gt;" in page
     assert page.count("<svg") == (5 if len(levels) == 2 else 4)
     assert page == as_html(result(*levels))  # the same result, the same bytes
+
+
+@pytest.mark.parametrize(("lost", "said"), [(9, None), (50, "p99"), (300, "p90"), (1001, "p50")])
+def test_failures_that_percentiles_leave_out_are_said(lost: int, said: str | None) -> None:
+    texts = sentences.warnings(result(level(10, 0.5, lost=lost)))
+    if said is None:
+        assert texts == []
+    else:
+        assert f"{lost} requests failed" in texts[0]
+        assert f": {said} and above are of the others only" in texts[0]
+
+
+def test_a_server_that_does_not_keep_up_is_said() -> None:
+    (text,) = sentences.warnings(result(level(100, 12.0)))
+    assert "500 requests were under way halfway through the window, 1000 at its end" in text
+
+
+def test_streams_that_showed_nothing_are_said() -> None:
+    (text,) = sentences.warnings(result(level(10, 0.5, unmeasured=3)))
+    assert "3 streams had no first piece, or many tokens in one piece" in text
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/[/b]", "http://[fe80::1]:18201"])
+def test_an_address_is_printed_as_it_is(url: str) -> None:
+    out = io.StringIO()
+    print_result(result(GOOD, url=url), Console(file=out))
+    assert f"{url}, times in ms" in out.getvalue()

@@ -8,11 +8,12 @@ import pytest
 
 from modelyard.bench.outcome import Outcome, Verdict
 from modelyard.bench.result import Options, Result
-from modelyard.bench.runner import Progress
+from modelyard.bench.runner import Progress, Sender
 from modelyard.bench.sweep import Sweep
 from modelyard.testing.virtual_time import run_virtual
 from modelyard.workload.mix import Workload
 from modelyard.workload.plan import Planned
+from modelyard.workload.slo import Slo
 
 WORKLOAD = Workload.model_validate(
     {
@@ -53,7 +54,13 @@ class Silent:
         self.updates += 1
 
 
-def swept(*rates: float, stop_at_s: float | None = None, **options: Any) -> Result:
+def swept(
+    *rates: float,
+    stop_at_s: float | None = None,
+    workload: Workload = WORKLOAD,
+    sender: Sender | None = None,
+    **options: Any,
+) -> Result:
     async def within() -> Result:
         every = {
             "url": "http://x",
@@ -65,7 +72,7 @@ def swept(*rates: float, stop_at_s: float | None = None, **options: Any) -> Resu
             "timeout_s": 60.0,
         } | options
         watcher = Silent()
-        sweep = Sweep(WORKLOAD, {}, Options(**every), Slots(), watcher, now=clock_s)
+        sweep = Sweep(workload, {}, Options(**every), sender or Slots(), watcher, now=clock_s)
         if stop_at_s is not None:
             asyncio.get_running_loop().call_later(stop_at_s, sweep.stop)
         result = await sweep.run()
@@ -115,3 +122,64 @@ def test_a_result_says_what_it_was_made_of() -> None:
     assert result.python == platform.python_version()
     assert result.workload == WORKLOAD
     assert result.options.rates_per_s == (10,)
+
+
+NO_SLO = WORKLOAD.model_copy(update={"slo": Slo()})
+
+
+class Slow:
+    """As many at once as come, 8 s each: long, and no overload."""
+
+    async def send(self, planned: Planned) -> Outcome:
+        started = clock_s()
+        await asyncio.sleep(8.0)
+        return Outcome(Verdict.COMPLETED, started, clock_s(), output_tokens=4)
+
+
+def test_throughput_is_never_more_than_the_server_can_do() -> None:
+    (level,) = swept(80, workload=NO_SLO, duration_s=10.0, warmup_s=0.0).levels
+    assert level.total.good_percent == 100
+    assert 19 < level.goodput_per_s <= level.completed_per_s <= 20
+
+
+def test_the_knee_is_found_without_an_slo() -> None:
+    result = swept(5, 10, 15, 30, 40, workload=NO_SLO)
+    assert [level.rate_per_s for level in result.levels] == [5, 10, 15, 30]
+    assert result.levels[-1].total.good_percent == 100
+    assert result.knee_per_s == 15
+
+
+@pytest.mark.parametrize("rate_per_s", [0.5, 2, 10, 50])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_server_that_keeps_up_is_not_accused_of_its_long_answers(
+    rate_per_s: float, seed: int
+) -> None:
+    workload = NO_SLO.model_copy(update={"seed": seed})
+    assert swept(rate_per_s, workload=workload, sender=Slow()).knee_per_s == rate_per_s
+    alone = swept(rate_per_s, workload=workload, sender=Slow(), warmup_s=0.0)
+    assert alone.knee_per_s == rate_per_s
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_overload_shows_in_a_short_run_too(seed: int) -> None:
+    workload = NO_SLO.model_copy(update={"seed": seed})
+    result = swept(40, workload=workload, duration_s=5.0, warmup_s=0.8)
+    assert result.knee_per_s is None
+
+
+def test_a_client_has_one_budget_for_the_whole_run() -> None:
+    class Gone:
+        async def send(self, planned: Planned) -> Outcome:
+            now = clock_s()
+            return Outcome(Verdict.FAILED, now, now, code="disconnected", retryable=True)
+
+    first, *others = swept(
+        1, 2, 3, all_rates=True, warmup_s=0.0, sender=Gone(), retry="obey", workload=NO_SLO
+    ).levels
+    assert first.total.attempts - first.total.offered > 48  # the reserve of an outage, and a tenth
+    for level in others:
+        assert level.total.attempts_per_request == pytest.approx(1.1, abs=0.02)
+
+
+def test_every_run_has_an_id_of_its_own() -> None:
+    assert swept(10).runs != swept(10).runs

@@ -1,3 +1,5 @@
+import errno
+import io
 import json
 import os
 import signal
@@ -24,6 +26,13 @@ class Server(ThreadingHTTPServer):
     interrupt_at = 0
     keys: set[str]
     count = 0
+
+
+class Closed(io.StringIO):
+    """Whoever read the output is gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -148,10 +157,17 @@ def test_the_platforms_own_key_does_not_go_to_a_stranger(
         ((), "--route is missing"),
         ((*SIMPLE, "--rate", "0"), "no rising list of rates"),
         ((*SIMPLE, "--rate", "1", "--slo", "fast"), "is no bound"),
+        ((*SIMPLE, "--rate", "1", "--slo", "e2e=" + "9" * 400 + "s"), "is no bound"),
+        ((*SIMPLE, "--rate", "1000000", "--steps", "0@99,1@1"), "out of bounds"),
         ((*SIMPLE, "--rate", "1", "--duration", "inf"), "must be a finite number"),
         ((*SIMPLE, "--rate", "1", "--connections", "0"), "--connections"),
         (("--workload", "/nowhere.yaml"), "cannot be read"),
         ((*SIMPLE, "--rate", "1", "--json", "/nowhere/a.json"), "its folder does not exist"),
+        ((*SIMPLE, "--rate", "1", "--json", "/proc"), "/proc cannot be written"),
+        ((*SIMPLE, "--rate", "1", "--html", "/proc/version/a"), "its folder does not exist"),
+        ((*SIMPLE, "--rate", "1", "--json", "/proc/self/x"), "/proc/self/x cannot be written"),
+        ((*SIMPLE, "--rate", "1", "--json", "/x", "--html", "/x"), "a file of its own"),
+        ((*SIMPLE, "--rate", "1", "--goodput-percent", "nan"), "--goodput-percent"),
     ],
 )
 def test_wrong_usage_is_a_sentence_and_exit_code_2(
@@ -161,10 +177,18 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(
     assert result.exit_code == 2
     assert said in result.output
     assert "Traceback" not in result.output
+    assert server.count == 0  # before the run and not after it
 
 
-def test_an_address_that_is_none_is_wrong_usage() -> None:
-    words = ["bench", "--url", "localhost:8000", *SIMPLE, "--rate", "1"]
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000", "http://", "http:///v1", "http://h:99999", "http://h:x", "http://[::1",
+        "http://h:0", "http://a b", "http://h\n", "http://h/?q=1", "ftp://h",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_is_wrong_usage(url: str) -> None:
+    words = ["bench", "--url", url, *SIMPLE, "--rate", "1"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "write http://HOST:PORT" in result.output
@@ -175,7 +199,7 @@ def test_a_run_without_any_answer_exits_with_1_and_has_its_page(tmp_path: Path) 
     words = ["bench", "--url", "http://127.0.0.1:9", *SIMPLE, "--rate", "20", "--html", str(page)]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1, result.output
-    assert "0.00/s were good" in page.read_text()
+    assert "0.0 % of" in page.read_text()
     assert "error connect ECONNREFUSED" in result.output
 
 
@@ -185,3 +209,63 @@ def test_an_interrupt_shows_what_was_measured_so_far(server: Server) -> None:
     result = run(server, *words, "--warmup", "0")
     assert result.exit_code == 0, result.output
     assert "it was interrupted" in result.output
+
+
+def test_a_password_in_the_address_is_refused_since_the_result_would_hold_it() -> None:
+    words = ["bench", "--url", "http://u:secret@h", *SIMPLE, "--rate", "1"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "secret" not in result.output
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_files_are_written_although_nobody_reads_the_output(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    files = [tmp_path / "a.json", tmp_path / "a.html"]
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    words = ["--rate", "40", "--json", str(files[0]), "--html", str(files[1]), "-o", form]
+    monkeypatch.setattr("sys.stdout", Closed())
+    with pytest.raises((SystemExit, OSError)):
+        app(["bench", "--url", url, *SIMPLE, *words])
+    assert json.loads(files[0].read_text())["levels"]
+    assert "<svg" in files[1].read_text()
+
+
+def test_a_disk_that_is_full_leaves_the_output(server: Server, tmp_path: Path) -> None:
+    result = run(server, *SIMPLE, "--rate", "40", "--json", "/dev/full")
+    assert result.exit_code == 1
+    assert "not written (No space left on device)" in result.output
+    assert "good/s" in result.output
+
+
+def test_a_place_that_was_only_tried_is_left_as_it_was(server: Server, tmp_path: Path) -> None:
+    new, old = tmp_path / "a.json", tmp_path / "a.html"
+    old.write_text("before")
+    words = ("--rate", "1", "--json", str(new), "--html", str(old), "--url", "http://")
+    assert run(server, *SIMPLE, *words).exit_code == 2
+    assert not new.exists()
+    assert old.read_text() == "before"
+
+
+def test_an_address_with_brackets_is_no_markup(server: Server) -> None:
+    url = f"http://127.0.0.1:{server.server_address[1]}/[/b]"
+    result = run(server, *SIMPLE, "--rate", "40", "--url", url)
+    assert result.exit_code == 0, result.output
+    assert url in result.output
+
+
+@pytest.mark.parametrize("rows", ["0,1,1\n", "0,1,1\n0,1,1\n"])
+def test_a_recording_of_one_moment_is_wrong_usage_also_with_a_rate(
+    server: Server, tmp_path: Path, rows: str
+) -> None:
+    (tmp_path / "t.csv").write_text("offset_s,input_tokens,output_tokens\n" + rows)
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        "schema: modelyard/workload/v1\nduration_s: 1\narrivals: {replay: {file: t.csv}}\n"
+        "streams:\n- {name: a, route: classify, model: m}\n"
+    )
+    for words in ((), ("--rate", "5")):
+        result = run(server, "--workload", str(path), *words)
+        assert result.exit_code == 2
+        assert "no rate to replay" in result.output

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,41 @@ def test_the_shipped_examples_load_and_send_something(path: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert EXAMPLES
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "field"),
+    [
+        ("model: m", "model: m, weight: .inf", "streams.0.weight"),
+        ("model: m", "model: m, slo: {ttft_s: .inf}", "streams.0.slo.ttft_s"),
+        ("model: m", "model: m, slo: {e2e_s: .nan}", "streams.0.slo.e2e_s"),
+        ("t.csv", "t.csv, speed: .inf", "arrivals.replay.speed"),
+        ("t.csv", "t.csv, from_s: .inf", "arrivals.replay.from_s"),
+    ],
+)
+def test_a_number_that_is_none_is_a_fault(
+    tmp_path: Path, before: str, after: str, field: str
+) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(GOOD.replace(before, after))
+    with pytest.raises(ConfigError, match=re.escape(field)):
+        load_workload(path)
+
+
+@pytest.mark.parametrize("rows", ["0,1,1\n", "3,1,1\n3,1,1\n"])
+def test_a_recording_of_one_moment_has_no_rate(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "t.csv").write_text("offset_s,input_tokens,output_tokens\n" + rows)
+    path = tmp_path / "w.yaml"
+    path.write_text(GOOD.replace("file: t.csv", "file: t.csv, from_s: " + rows[0]))
+    workload, traces = load_workload(path)
+    with pytest.raises(ConfigError, match="came at one moment, so it has no rate"):
+        workload.mean_per_s(traces)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n"])
+def test_a_file_without_a_workload_is_told_what_belongs_there(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="streams") as caught:
+        load_workload(path)
+    assert "applications" not in str(caught.value)

@@ -30,6 +30,8 @@ def test_rows_are_read_and_put_in_order_of_time(tmp_path: Path) -> None:
         ("offset_s,input_tokens,output_tokens\nnan,1,3\n", r"t\.csv:2: "),
         ("offset_s,input_tokens,output_tokens\n1,1,-3\n", r"t\.csv:2: "),
         ("offset_s,input_tokens,output_tokens\n1,1\n", r"t\.csv:2: "),
+        ("offset_s,input_tokens,output_tokens\n0,999999999999,1\n", r"t\.csv:2: .*1000000 tokens"),
+        ("offset_s,input_tokens,output_tokens\n1e300,1,1\n", r"t\.csv:2: more than a year"),
     ],
 )
 def test_a_faulty_file_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:

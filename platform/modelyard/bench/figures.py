@@ -17,7 +17,13 @@ class Figures:
 
     offered: requests that were due in the window and came to an end. attempts: with the retries.
     rejections and errors: every attempt that ended so, by cause. refused and failed: requests whose
-    last attempt ended so. late: how long after it was due a request was sent.
+    last attempt ended so. late: how long after it was due a request was sent. unmeasured: completed
+    streams with a bound on a time that was not seen; they are not good.
+
+    What a server did is counted by when it was done, whenever it was due: completed_in_window,
+    good_in_window, output_tokens_in_window (of answers that ended in it). What was due in the
+    window and ended after it says nothing of its rate. under_way_halfway, under_way_at_end: due by
+    then and not ended, of the window; due_in_second_half: what could have added to them between.
     """
 
     offered: int = 0
@@ -26,6 +32,13 @@ class Figures:
     refused: int = 0
     failed: int = 0
     unfinished: int = 0
+    unmeasured: int = 0
+    completed_in_window: int = 0
+    good_in_window: int = 0
+    output_tokens_in_window: int = 0
+    under_way_halfway: int = 0
+    under_way_at_end: int = 0
+    due_in_second_half: int = 0
     attempts: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -66,6 +79,12 @@ class Figures:
             self.ttft.record(outcome.first - due)
         for gap_s in outcome.gaps_s:
             self.itl.record(gap_s)
+
+    def done_in_window(self, outcome: Outcome, *, good: bool) -> None:
+        if outcome.verdict is Verdict.COMPLETED:
+            self.completed_in_window += 1
+            self.good_in_window += good
+            self.output_tokens_in_window += outcome.output_tokens
 
     def add(self, other: Figures) -> None:
         for name in self.__slots__:

@@ -19,6 +19,13 @@ COUNTS: Final = (
     "refused",
     "failed",
     "unfinished",
+    "unmeasured",
+    "completed_in_window",
+    "good_in_window",
+    "output_tokens_in_window",
+    "under_way_halfway",
+    "under_way_at_end",
+    "due_in_second_half",
     "attempts",
     "input_tokens",
     "output_tokens",
@@ -43,6 +50,13 @@ class GroupRecord(Frozen):
     refused: int
     failed: int
     unfinished: int
+    unmeasured: int
+    completed_in_window: int
+    good_in_window: int
+    output_tokens_in_window: int
+    under_way_halfway: int
+    under_way_at_end: int
+    due_in_second_half: int
     attempts: int
     input_tokens: int
     output_tokens: int

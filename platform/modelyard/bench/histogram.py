@@ -48,18 +48,10 @@ class LatencyHistogram:
         places = np.searchsorted(cumulated, [max(1, rank) for rank in ranks])
         return [values[place] / 1000 for place in places]
 
-    def percentile_ms(self, percent: float) -> float | None:
-        return self.percentiles_ms(percent)[0]
-
     def mean_ms(self) -> float | None:
         if not self.count:
             return None
         return sum(value_us * count for value_us, count in self._buckets()) / self.count / 1000
-
-    def count_above(self, seconds: float) -> int:
-        """How many took longer; the bucket that holds the bound itself is not counted."""
-        bound_us = self._histogram.get_highest_equivalent_value(round(seconds * 1e6))
-        return sum(count for value_us, count in self._buckets() if value_us > bound_us)
 
     def cumulated(self) -> Iterator[tuple[float, float]]:
         """(ms, share of all that took no longer) for each bucket that holds something."""

@@ -134,6 +134,7 @@ class HttpSender:
             gaps_s=tuple(watch.gaps_s),
             input_tokens=reading.input_tokens or 0,
             output_tokens=reading.made_tokens(),
+            tokens_counted=reading.output_tokens is not None,
             connection_wait_s=watch.waited_s,
         )
 

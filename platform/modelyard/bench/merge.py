@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from modelyard.bench.group_record import TimelineRecord
 from modelyard.bench.group_record import merged as merged_groups
 from modelyard.bench.result import SCHEMA, Level, Result, knee_of
 from modelyard.contract.errors import ConfigError
 
-TOGETHER_SHARE = 0.5  # of the shorter run: what begins so far into another did not go with it
+# Keys are named by tenants, which a workload names too; the rates measured are in the levels.
+_MAY_DIFFER: Final = {"tenants_with_keys", "rates_per_s", "all_rates"}
+_RATES: Final = ("rate_per_s", "to_per_s", "speed")
+TOGETHER_SHARE: Final = (
+    0.5  # of the shorter run: what begins so far into another did not go with it
+)
 
 
 def merge(results: Sequence[Result]) -> Result:
@@ -19,6 +25,9 @@ def merge(results: Sequence[Result]) -> Result:
     seconds. Which of both is told from the clock, and said in the notes.
     """
     first, *others = results
+    runs = [run for one in results for run in one.runs]
+    if len(set(runs)) < len(runs):
+        raise ConfigError("one run is given twice: its requests would be counted twice")
     for other in others:
         _check(first, other)
     merged = [
@@ -36,7 +45,7 @@ def merge(results: Sequence[Result]) -> Result:
             "options": first.options.model_copy(update={"rates_per_s": rates}),
             "levels": levels,
             "knee_per_s": knee_of(levels, first.options.goodput_percent),
-            "merged": sum(one.merged for one in results),
+            "runs": tuple(run for one in results for run in one.runs),
             "notes": (*first.notes, f"merged from {len(results)} runs, {how}"),
         }
     )
@@ -52,6 +61,38 @@ def _check(first: Result, other: Result) -> None:
         raise ConfigError("the runs count goodput against different SLOs: run both with one")
     if first.levels[0].streams.keys() != other.levels[0].streams.keys():
         raise ConfigError("the runs have different streams: merge runs of one workload")
+    _check_same(_load(first), _load(other))
+
+
+def _check_same(first: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    for name in first:
+        if first[name] != other[name]:
+            raise ConfigError(
+                f"the runs differ in {name} ({first[name]} and {other[name]}): "
+                "merge runs of one load on one server"
+            )
+
+
+def _load(result: Result) -> dict[str, Any]:
+    """What two runs must agree in. Their rates need not: `_merge_levels` looks after those."""
+    options = result.options.model_dump(mode="json", exclude=_MAY_DIFFER)
+    streams = [_without_rates(stream.model_dump(mode="json")) for stream in result.workload.streams]
+    arrivals = result.workload.arrivals
+    return options | {
+        "arrivals": None if arrivals is None else _without_rates(arrivals.model_dump(mode="json")),
+        **{f"stream {stream['name']}": stream for stream in streams},
+        "traces": result.traces,
+    }
+
+
+def _without_rates(record: Any) -> Any:
+    """Arrivals but for how many: generators share a rate, and repeats of one say it in a level."""
+    if isinstance(record, Mapping):
+        kept = {name: value for name, value in record.items() if name not in _RATES}
+        return {name: _without_rates(value) for name, value in kept.items()}
+    if isinstance(record, list | tuple):
+        return [_without_rates(value) for value in record]
+    return record
 
 
 def _slos(result: Result) -> list[object]:

@@ -21,6 +21,7 @@ class Outcome:
 
     started: when the attempt was sent. first: when a stream's first piece came. code: the HTTP
     status, or a word where there is none. reason: the server's word for it, or the client's.
+    tokens_counted: whether the server said output_tokens; else they are its pieces.
     """
 
     verdict: Verdict
@@ -32,6 +33,7 @@ class Outcome:
     reason: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
+    tokens_counted: bool = True
     retry_after_s: float | None = None
     retryable: bool = False
     connection_wait_s: float = 0.0

@@ -34,6 +34,7 @@ def _lines(result: Result) -> Iterator[str]:
     for note in result.notes:
         yield f"<p>{escape(note)}</p>"
     yield "<h2>By rate</h2><p>Times in ms, from when each request was due.</p>"
+    yield f"<p>{escape(columns.MEANING)}.</p>"
     yield _table(columns.RATE_HEAD, columns.by_rate(result))
     yield from _plots(result)
     if rows := columns.by_stream(result):

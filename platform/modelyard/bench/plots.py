@@ -43,7 +43,12 @@ def goodput_by_rate(result: Result) -> Figure:
     figure, axes = _one("rate offered, 1/s", "requests/s")
     rates = [level.rate_per_s for level in result.levels]
     _line(axes, rates, rates, "offered", ":")
-    _line(axes, rates, [level.goodput_per_s for level in result.levels], "good (within the SLO)")
+    _line(
+        axes,
+        rates,
+        [level.goodput_per_s for level in result.levels],
+        "good (within the SLO), done in the window",
+    )
     for name, label in (("refused", "rejected"), ("failed", "failed")):
         per_s = [getattr(level.total, name) / level.window_s for level in result.levels]
         _line(axes, rates, per_s, label)
@@ -83,7 +88,7 @@ def over_time(level: Level, warmup_s: float) -> Figure:
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7, ncols=4)
-    below.set_xlabel("seconds from the start")
+    below.set_xlabel("when due, seconds from the start")
     return figure
 
 

@@ -78,7 +78,9 @@ def load_of(flags: Flags) -> Load:
         workload = _from_flags(flags)
         traces = read_traces(workload.trace_files(), Path())
     workload = workload.model_copy(update=_overrides(flags))
-    rates = parse_rates(flags.rate) if flags.rate else (workload.mean_per_s(traces),)
+    mean_per_s = workload.mean_per_s(traces)
+    rates = parse_rates(flags.rate) if flags.rate else (mean_per_s,)
+    _check_reachable(workload, traces, rates[-1])
     shaped = workload.length_s(traces)
     duration_s = flags.duration_s or shaped or DEFAULT_DURATION_S
     warmup_s = flags.warmup_s
@@ -91,6 +93,17 @@ def load_of(flags: Flags) -> Load:
             "raise --duration or lower --warmup"
         )
     return Load(workload, traces, rates, duration_s, warmup_s)
+
+
+def _check_reachable(workload: Workload, traces: Traces, rate_per_s: float) -> None:
+    """Before the run: a shape whose mean is that rate may have a step beyond all bounds."""
+    try:
+        workload.at(rate_per_s, traces)
+    except ValidationError as error:
+        raise ConfigError(
+            f"a mean of {rate_per_s:g}/s needs a step that is out of bounds "
+            f"({error.errors()[0]['msg']}): lower --rate"
+        ) from error
 
 
 def _overrides(flags: Flags) -> dict[str, Any]:

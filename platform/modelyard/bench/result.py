@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Final, Literal
 
@@ -60,8 +61,13 @@ class Level(Frozen):
         return self.total.offered / self.window_s
 
     @property
+    def completed_per_s(self) -> float:
+        """Within the window: what ends after it is no rate of the server's."""
+        return self.total.completed_in_window / self.window_s
+
+    @property
     def goodput_per_s(self) -> float:
-        return self.total.good / self.window_s
+        return self.total.good_in_window / self.window_s
 
     @property
     def schedule_kept(self) -> bool:
@@ -69,16 +75,31 @@ class Level(Frozen):
         late_ms = self.total.late.p99_ms or 0.0
         return late_ms <= max(LATE_MS, LATE_SHARE * (self.total.e2e.p50_ms or 0.0))
 
-    def within(self, goodput_percent: float) -> bool:
+    def held(self, goodput_percent: float) -> bool:
+        """Enough of what was due was good, and the rest did not just come later and later."""
         percent = self.total.good_percent
-        return percent is not None and percent >= goodput_percent
+        enough = percent is not None and percent >= goodput_percent
+        return enough and self.kept_up(goodput_percent)
+
+    def kept_up(self, goodput_percent: float) -> bool:
+        """Whether as much ended as came, in the second half of the window.
+
+        What is under way grows where it did not. By chance it also grows: by twice the standard
+        deviation of the difference of two Poisson counts. Needs no SLO. An interrupted level has
+        no end of its window to look at, and is given the benefit of the doubt.
+        """
+        total = self.total
+        growth = total.under_way_at_end - total.under_way_halfway
+        share = (1 - goodput_percent / 100) * total.due_in_second_half
+        chance = 2 * math.sqrt(total.under_way_at_end + total.under_way_halfway)
+        return self.interrupted or growth <= max(share, chance)
 
 
 class Result(Frozen):
-    """knee_per_s: the highest rate up to which goodput held; None where it never did.
+    """knee_per_s: the highest rate up to which every rate held; None where it never did.
 
-    traces: SHA-256 of each recorded trace, by the name the workload gives it. merged: of how many
-    runs, 1 for a run itself.
+    traces: SHA-256 of each recorded trace, by the name the workload gives it. runs: the ids of
+    the runs it is made of, one for a run itself.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -90,9 +111,9 @@ class Result(Frozen):
     options: Options
     workload: Workload
     traces: dict[str, str]
+    runs: tuple[str, ...] = Field(min_length=1)
     levels: tuple[Level, ...] = Field(min_length=1)
     knee_per_s: float | None
-    merged: int = 1
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> str:
@@ -110,7 +131,7 @@ def knee_of(levels: tuple[Level, ...], goodput_percent: float) -> float | None:
     """
     knee = None
     for level in levels:
-        if not level.within(goodput_percent):
+        if not level.held(goodput_percent):
             break
         knee = level.rate_per_s
     return knee

@@ -66,6 +66,7 @@ class Runner:
         measures another system (a slow server gets less load): for comparison only.
         """
         began = self._now()
+        self._recorder.begin(began)
         if closed_loop_users is None:
             work = self._issue(plan, began)
         else:
@@ -115,6 +116,7 @@ class Runner:
 
     async def _until_answered(self, planned: Planned) -> Outcome:
         attempt = 0
+        self._retry.request()
         while True:
             attempt += 1
             self._recorder.attempt(planned)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from modelyard.bench.result import Level, Result
+
+_TAILS: Final = (50, 90, 99)  # the percentiles of the tables
 
 
 def verdict(result: Result) -> str:
@@ -13,10 +16,10 @@ def verdict(result: Result) -> str:
     if len(levels) == 1:
         (level,), percent = levels, levels[0].total.good_percent or 0.0
         return (
-            f"{level.goodput_per_s:.2f}/s were good of {level.offered_per_s:.2f}/s offered "
-            f"({percent:.1f} %)."
+            f"{percent:.1f} % of {level.offered_per_s:.2f}/s offered was good. Within the window "
+            f"{level.completed_per_s:.2f}/s completed, {level.goodput_per_s:.2f}/s of them good."
         )
-    share = f"{options.goodput_percent:g} % of what was offered was good"
+    share = f"{options.goodput_percent:g} % of what was offered was good and the server kept up"
     if result.knee_per_s is None:
         return f"No knee: not even at {levels[0].rate_per_s:g}/s {share}."
     if result.knee_per_s == levels[-1].rate_per_s:
@@ -26,10 +29,12 @@ def verdict(result: Result) -> str:
 
 def warnings(result: Result) -> list[str]:
     """What makes these figures worth less than they look, loudest first."""
-    return [text for level in result.levels for text in _of_level(level)] + _of_run(result)
+    percent = result.options.goodput_percent
+    texts = [text for level in result.levels for text in _of_level(level, percent)]
+    return texts + _of_run(result)
 
 
-def _of_level(level: Level) -> Iterator[str]:
+def _of_level(level: Level, goodput_percent: float) -> Iterator[str]:
     rate = f"At {level.rate_per_s:g}/s"
     if not level.schedule_kept:
         late_ms = level.total.late.p99_ms or 0.0
@@ -40,11 +45,34 @@ def _of_level(level: Level) -> Iterator[str]:
         )
     if level.interrupted:
         yield f"{rate} it was interrupted: {level.total.unfinished} requests were under way"
+    yield from _of_server(level, rate, goodput_percent)
     count = level.total.completed
     if count < 1000:
         yield (
             f"{rate} {count} requests completed: a 99th percentile needs thousands, "
             "so take a longer --duration"
+        )
+
+
+def _of_server(level: Level, rate: str, goodput_percent: float) -> Iterator[str]:
+    total = level.total
+    if not level.kept_up(goodput_percent):
+        yield (
+            f"{rate} the server did not keep up: {total.under_way_halfway} requests were under way "
+            f"halfway through the window, {total.under_way_at_end} at its end, so latencies say "
+            "how long it ran"
+        )
+    failed_percent = 100 * total.failed / max(1, total.failed + total.completed)
+    hidden = [percent for percent in _TAILS if failed_percent > 100 - percent]
+    if hidden:
+        yield (
+            f"{rate} {total.failed} requests failed ({failed_percent:.1f} %, timeouts among them) "
+            f"and have no latency: p{hidden[0]} and above are of the others only, and too low"
+        )
+    if total.unmeasured:
+        yield (
+            f"{rate} {total.unmeasured} streams had no first piece, or many tokens in one piece, "
+            "where the SLO bounds ttft or itl: nothing was seen to compare, so they are not good"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -52,6 +53,7 @@ class Sweep:
         self._sender = sender
         self._watcher = watcher
         self._now = now
+        self._retry = Retry(options.retry, options.max_attempts)
         self._runner: Runner | None = None
         self._stopped = False
 
@@ -65,7 +67,7 @@ class Sweep:
         levels: list[Level] = []
         for rate_per_s in self._options.rates_per_s:
             levels.append(await self._level(rate_per_s))
-            held = levels[-1].within(self._options.goodput_percent)
+            held = levels[-1].held(self._options.goodput_percent)
             if self._stopped or not (held or self._options.all_rates):
                 break
         return Result(
@@ -77,6 +79,7 @@ class Sweep:
             workload=self._workload,
             traces={name: trace.sha256 for name, trace in self._traces.items()},
             levels=tuple(levels),
+            runs=(secrets.token_hex(8),),
             knee_per_s=knee_of(tuple(levels), self._options.goodput_percent),
         )
 
@@ -84,9 +87,8 @@ class Sweep:
         options = self._options
         workload = self._workload.at(rate_per_s, self._traces)
         recorder = Recorder(workload, warmup_s=options.warmup_s, duration_s=options.duration_s)
-        retry = Retry(options.retry, options.max_attempts)
         self._runner = runner = Runner(
-            self._sender, recorder, now=self._now, retry=retry, seed=workload.seed
+            self._sender, recorder, now=self._now, retry=self._retry, seed=workload.seed
         )
         began, cpu_s, unix_s = self._now(), time.process_time(), time.time()
         with self._watcher.level(rate_per_s, options.duration_s):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from modelyard.bench import columns, sentences
 from modelyard.bench import runner as running
@@ -27,6 +28,7 @@ def print_result(result: Result, console: Console) -> None:
     for label in ("tenant", "priority"):
         if rows := columns.by_label(result, label):
             console.print(_table(f"by {label}", ("rate", label, *columns.HEAD), rows))
+    console.print(f"{columns.MEANING}.", markup=False, highlight=False)
     for level in result.levels:
         for cause in sentences.causes(level):
             console.print(f"  {level.rate_per_s:g}/s {cause}", markup=False, highlight=False)
@@ -37,12 +39,13 @@ def print_result(result: Result, console: Console) -> None:
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    # Text everywhere: what the run was asked for may look like rich's markup.
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
     for name in head:
         words = name in ("stream", "tenant", "priority")
         table.add_column(name, justify="left" if words else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     return table
 
 
@@ -52,10 +55,10 @@ class ProgressBar:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[said]}", markup=False),
             console=console,
         )
         self._duration_s = 0.0

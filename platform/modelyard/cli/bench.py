@@ -91,7 +91,8 @@ def bench(
     seed: Annotated[int | None, typer.Option(help="The same one, the same load.")] = None,
     slo: Annotated[Text, typer.Option(help="ttft=1s,e2e=10s,itl=100ms, any of them.")] = None,
     goodput_percent: Annotated[
-        float, typer.Option(min=1, max=100, help="Good of offered, for the knee.")
+        float,
+        typer.Option(min=1, max=100, help="Good of offered, for the knee."),
     ] = 95.0,
     all_rates: Annotated[bool, typer.Option("--all-rates", help="Go on past the knee.")] = False,
     retry: Annotated[RetryKind, typer.Option(help="What to do when refused.")] = RetryKind.NONE,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -57,6 +59,7 @@ def run(
 
 def merge_files(files: Sequence[Path], outputs: Outputs) -> None:
     results = _checked(lambda: [read_result(file) for file in files])
+    _checked(lambda: _check_places(outputs))
     _show(_checked(lambda: merge(results)), outputs)
 
 
@@ -77,28 +80,67 @@ def _undisturbed() -> Iterator[None]:
 
 def _check_places(outputs: Outputs) -> None:
     """Before the run and not after it."""
-    for file in (outputs.json_file, outputs.html_file):
-        if file is not None and not file.absolute().parent.is_dir():
+    files = [file for file in (outputs.json_file, outputs.html_file) if file is not None]
+    if len(files) == 2 and files[0].absolute() == files[1].absolute():
+        raise ConfigError(f"--json and --html both name {files[0]}: give each a file of its own")
+    for file in files:
+        if not file.absolute().parent.is_dir():
             raise ConfigError(f"{file} cannot be written: its folder does not exist, make it")
+        try:
+            _try_to_open(file)
+        except OSError as error:
+            raise ConfigError(
+                f"{file} cannot be written ({error.strerror}): give the path of a file"
+            ) from error
+
+
+def _try_to_open(file: Path) -> None:
+    """Not os.access: that says yes to root, and nothing of a file system that is read-only."""
+    new = not os.path.lexists(file)
+    with file.open("ab"):
+        pass
+    if new:  # a run that is broken off leaves no empty file
+        file.unlink()
 
 
 def _show(result: Result, outputs: Outputs) -> None:
+    """Files first: whoever reads the output may be gone. A full disk still leaves the output."""
     text = result.as_json()
-    if outputs.output is Output.JSON:
-        typer.echo(text)
-    else:
-        print_result(result, Console())
-    if outputs.json_file is not None:
-        outputs.json_file.write_text(text + "\n")
-    if outputs.html_file is not None:
-        from modelyard.bench.page import as_html  # matplotlib takes half a second
+    try:
+        if outputs.json_file is not None:
+            outputs.json_file.write_text(text + "\n")
+        if outputs.html_file is not None:
+            from modelyard.bench.page import as_html  # matplotlib takes half a second
 
-        outputs.html_file.write_text(as_html(result))
+            outputs.html_file.write_text(as_html(result))
+    except OSError as error:
+        typer.echo(f"modelyard bench: {error.filename}: not written ({error.strerror})", err=True)
+        raise typer.Exit(1) from error
+    finally:
+        if outputs.output is Output.JSON:
+            typer.echo(text)
+        else:
+            print_result(result, Console())
 
 
 def _http(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--url {url} is no address of HTTP: write http://HOST:PORT")
+    """The address if requests can be sent there. Raises ConfigError."""
+    wanted = f"--url {url!r} is no address to send to: write http://HOST:PORT"
+    try:
+        parsed = urlsplit(url)
+        usable = parsed.scheme in ("http", "https") and parsed.hostname and parsed.port != 0
+    except ValueError as error:
+        raise ConfigError(f"{wanted} ({error})") from error
+    if not usable:
+        raise ConfigError(wanted)
+    if not url.isprintable() or any(character.isspace() for character in url):
+        raise ConfigError(f"{wanted}, without a space")
+    if parsed.query or parsed.fragment:
+        raise ConfigError(f"{wanted}, without ? and #: the route's path is put behind it")
+    if parsed.username is not None or parsed.password is not None:
+        raise ConfigError(
+            "--url holds a user or a password, and the result says the url: remove it"
+        )
     return url
 
 

@@ -53,8 +53,13 @@ class Document:
         return Fault(self.file, self.line(path), dotted(path), value, message, severity)
 
 
-def load_document(path: Path) -> Document:
-    """Read and parse a file. Raises DocumentError, one sentence."""
+def load_document(
+    path: Path, *, kind: str = "a Serve config", key: str = "applications"
+) -> Document:
+    """Read and parse a file. Raises DocumentError, one sentence.
+
+    kind, key: what to ask for where the file holds nothing of use, and a key at its top.
+    """
     file = str(path)
     try:
         with path.open("rb") as stream:
@@ -67,18 +72,18 @@ def load_document(path: Path) -> Document:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         reject(file, None, "is not UTF-8 text: give a YAML file")
-    return parse_document(text, file)
+    return parse_document(text, file, kind=kind, key=key)
 
 
-def parse_document(text: str, file: str) -> Document:
+def parse_document(
+    text: str, file: str, *, kind: str = "a Serve config", key: str = "applications"
+) -> Document:
     """Parse YAML text; `file` is the name shown in faults. Raises DocumentError, one sentence."""
     node = compose(text, file)
     if node is None:
-        reject(file, None, "is empty: give a Serve config with `applications`")
+        reject(file, None, f"is empty: give {kind} with `{key}`")
     if not isinstance(node, yaml.MappingNode):
-        message = (
-            "must hold keys and values at the top (`applications: ...`), not a list or a value"
-        )
+        message = f"must hold keys and values at the top (`{key}: ...`), not a list or a value"
         reject(file, node.start_mark, message)
     builder = _Builder(file)
     root = builder.build(node, (), node.start_mark.line + 1)

@@ -11,9 +11,10 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import Field, model_validator
 
 from modelyard.config.frozen import Frozen, Seconds
+from modelyard.contract.errors import ConfigError
 from modelyard.workload.curve import Segment, arrival_times, even_points, poisson_points
 from modelyard.workload.one_of import OneOf
-from modelyard.workload.trace import Traces
+from modelyard.workload.trace import Trace, Traces
 
 RatePerS = Annotated[float, Field(gt=0, le=1e6)]
 Spacing = Literal["poisson", "constant"]
@@ -135,16 +136,16 @@ class Replay(Frozen):
     """
 
     file: str = Field(min_length=1)
-    from_s: float = Field(default=0.0, ge=0)
-    speed: float = Field(default=1.0, gt=0)
+    from_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    speed: float = Field(default=1.0, gt=0, le=1e6)
 
     def times(self, rng: random.Random, traces: Traces) -> Iterator[float]:
         requests = traces[self.file].since(self.from_s).requests
         return (one.offset_s / self.speed for one in requests)
 
     def mean_per_s(self, traces: Traces) -> float:
-        trace = traces[self.file].since(self.from_s)
-        return len(trace.requests) / max(trace.length_s, 1e-9) * self.speed
+        trace = self._part(traces)
+        return len(trace.requests) / trace.length_s * self.speed
 
     def at(self, rate_per_s: float, traces: Traces) -> Self:
         speed = self.speed * rate_per_s / self.mean_per_s(traces)
@@ -152,7 +153,17 @@ class Replay(Frozen):
 
     def length_s(self, traces: Traces) -> float | None:
         # The last one is still within: times at the very end of a run are not sent.
-        return math.nextafter(traces[self.file].since(self.from_s).length_s / self.speed, math.inf)
+        return math.nextafter(self._part(traces).length_s / self.speed, math.inf)
+
+    def _part(self, traces: Traces) -> Trace:
+        """Raises ConfigError where all that is left came at one moment: it has no rate."""
+        part = traces[self.file].since(self.from_s)
+        if part.length_s == 0:
+            raise ConfigError(
+                f"{self.file}: what came from {self.from_s:g} s on came at one moment, so it has "
+                "no rate to replay: give a longer recording, or begin earlier"
+            )
+        return part
 
 
 class Arrivals(OneOf):

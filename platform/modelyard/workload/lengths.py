@@ -10,9 +10,7 @@ from pydantic import Field, model_validator
 
 from modelyard.config.frozen import Frozen
 from modelyard.workload.one_of import OneOf
-from modelyard.workload.trace import Traces
-
-MAX_TOKENS = 10_000_000
+from modelyard.workload.trace import MAX_TOKENS, Traces
 
 
 class Uniform(Frozen):

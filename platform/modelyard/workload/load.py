@@ -16,7 +16,7 @@ def load_workload(path: Path) -> tuple[Workload, Traces]:
 
     Raises ConfigError: a line for each fault, with file, line, field, value and what to do.
     """
-    document = load_document(path)
+    document = load_document(path, kind="a workload", key="streams")
     workload, faults = parse(document, Workload, document.root, ())
     if workload is None or faults:
         raise ConfigError("\n".join(map(str, faults)))

@@ -12,7 +12,7 @@ from modelyard.config.frozen import Frozen, Seconds
 from modelyard.workload.arrivals import Arrivals
 from modelyard.workload.lengths import Lengths
 from modelyard.workload.slo import Slo
-from modelyard.workload.trace import Traces
+from modelyard.workload.trace import MAX_TOKENS, Traces
 
 SCHEMA = "modelyard/workload/v1"
 
@@ -46,14 +46,14 @@ class Stream(Frozen):
     model: str = Field(min_length=1)
     tenant: Label | None = None
     priority: Label | None = None
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0, le=1e6)
     arrivals: Arrivals | None = None
     input_tokens: Lengths | None = None
     output_tokens: Lengths | None = None
     sizes_trace: str | None = Field(default=None, min_length=1)
     stream: bool = True
     items: int = Field(default=1, ge=1, le=10_000)
-    shared_prefix_tokens: int = Field(default=0, ge=0)
+    shared_prefix_tokens: int = Field(default=0, ge=0, le=MAX_TOKENS)
     deadline_ms: int | None = Field(default=None, ge=1)
     slo: Slo | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)

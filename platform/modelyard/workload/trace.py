@@ -14,6 +14,8 @@ from typing import Final
 from modelyard.contract.errors import ConfigError
 
 COLUMNS: Final = ("offset_s", "input_tokens", "output_tokens")
+MAX_TOKENS: Final = 1_000_000  # of one text: the longest contexts there are, a body of some 5 MB
+MAX_OFFSET_S: Final = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,10 @@ def _row(path: Path, line: int, row: Mapping[str, str | None]) -> Recorded:
         tokens = int(row["input_tokens"] or ""), int(row["output_tokens"] or "")
         if not math.isfinite(offset_s) or offset_s < 0 or min(tokens) < 0:
             raise ValueError("negative, or no number")
+        if offset_s > MAX_OFFSET_S or max(tokens) > MAX_TOKENS:
+            raise ValueError(f"more than a year, or than {MAX_TOKENS} tokens")
     except ValueError as error:
         raise ConfigError(
-            f"{path}:{line}: {error}: each column must hold a number, 0 or more"
+            f"{path}:{line}: {error}: each column must hold a number in its bounds, 0 or more"
         ) from error
     return Recorded(offset_s, *tokens)
