@@ -30,6 +30,7 @@ def ticket(
     max_requests: int | None = None,
     max_tokens: int | None = None,
     streams: bool = False,
+    whole_within: float | None = None,
 ) -> Ticket:
     return Ticket(
         next(numbers),
@@ -43,6 +44,7 @@ def ticket(
         max_requests=max_requests,
         max_tokens=max_tokens,
         streams=streams,
+        whole_by=None if whole_within is None else arrived + whole_within,
     )
 
 
@@ -229,6 +231,19 @@ def test_streams_and_whole_answers_have_margins_of_their_own() -> None:
     busy(made)
     offered(made, ticket(within=10.0, streams=True))
     assert made.next_expiry == pytest.approx(9.8)
+
+
+def test_a_stream_that_could_begin_in_time_and_not_end_is_not_begun() -> None:
+    made = queue(1)
+    for _ in range(10):
+        stream = ticket(streams=True)
+        made.take(stream)
+        made.finished(stream, 0.0, -4.0, -3.8)  # 0.2 s to the first item, 4 in all
+    busy(made)
+    offered(made, ticket(within=10.0, streams=True, whole_within=10.0))
+    assert made.next_expiry == pytest.approx(6.0)
+    offered(made, ticket(within=5.0, streams=True, whole_within=60.0))
+    assert made.next_expiry == pytest.approx(4.8)
 
 
 def test_a_share_that_shrinks_takes_no_slot_away_and_starts_nobody() -> None:

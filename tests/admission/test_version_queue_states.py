@@ -137,7 +137,7 @@ class World:
         return ticket
 
     def _offer(self, ticket: Ticket) -> None:
-        expires = ticket.deadline - self.queue._margin_s(ticket)
+        expires = self.queue._start_by(ticket)
         had = Counter[tuple[str, str]]((t.band, t.tenant) for t, _ in self.waiting.values())
         outcome = self.queue.offer(ticket, self.now, self.rng)
         if isinstance(outcome, Admitted):

@@ -53,6 +53,7 @@ class ServiceTimes:
     def __init__(self) -> None:
         self._held = _Window()
         self._firsts = {True: _Window(), False: _Window()}
+        self._streamed = _Window()
 
     def add(
         self, now: float, held_s: float, start_to_first_s: float | None, streams: bool = False
@@ -61,6 +62,8 @@ class ServiceTimes:
         self._held.add(now, max(0.0, held_s))
         if start_to_first_s is not None:
             self._firsts[streams].add(now, max(0.0, start_to_first_s))
+            if streams:
+                self._streamed.add(now, max(0.0, held_s))
 
     def release_rate(self, slots: int) -> float | None:
         """Slots given back a second when `slots` are busy (Little's law); None before 50 samples.
@@ -76,3 +79,7 @@ class ServiceTimes:
         """Of those seen so far, the largest of up to 20; None before the first."""
         firsts = self._firsts[streams]
         return firsts.quantile(0.95) if len(firsts) else None
+
+    def p95_streamed_s(self) -> float | None:
+        """From the start of a stream to its end, like `p95_start_s`."""
+        return self._streamed.quantile(0.95) if len(self._streamed) else None

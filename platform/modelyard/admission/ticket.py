@@ -14,6 +14,8 @@ class Ticket:
     estimate plus the output cap times the choices. length: predicted output, for shortest-first;
     None sorts last. max_requests, max_tokens: the route's bounds on what waits, for the whole
     fleet. streams: the first item comes before the whole answer, so the two are learned apart.
+    whole_by: the deadline of a stream's whole answer, where it has one beside that of its first
+    item.
     """
 
     id: int
@@ -28,3 +30,4 @@ class Ticket:
     max_requests: int | None = None
     max_tokens: int | None = None
     streams: bool = False
+    whole_by: float | None = None

@@ -180,7 +180,7 @@ class VersionQueue:
     def _queue(self, ticket: Ticket, now: float, rng: random.Random) -> Waiting | Refused:
         place = self._waiting.ahead_of(ticket) + 1
         wait_s = self._drain_s(place)
-        if wait_s is not None and wait_s > ticket.deadline - now - self._margin_s(ticket):
+        if wait_s is not None and wait_s > self._start_by(ticket) - now:
             return self._refused(WAIT_OVER_DEADLINE, ticket, rng)
         if place > self._bound(ticket):
             return self._refused(QUEUE_FULL, ticket, rng)
@@ -193,7 +193,7 @@ class VersionQueue:
         return Waiting(tuple((one, self._refused(EVICTED, one, rng)) for one in evicted))
 
     def _push(self, ticket: Ticket) -> None:
-        self._waiting.push(ticket, ticket.deadline - self._margin_s(ticket))
+        self._waiting.push(ticket, self._start_by(ticket))
 
     def _drain_s(self, place: float) -> float | None:
         """Until the slot for this place comes free; those that run above the share end first."""
@@ -204,14 +204,26 @@ class VersionQueue:
     def _rate(self) -> float | None:
         return self.times.release_rate(max(1, self._steady))
 
-    def _margin_s(self, ticket: Ticket) -> float:
-        return margin_s(self.times.p95_start_s(ticket.streams), ticket.deadline - ticket.arrived)
+    def _start_by(self, ticket: Ticket) -> float:
+        """When it must have started, to make its deadline as most do.
+
+        A stream that begins in time and is cut at its total deadline has used a slot for nothing.
+        """
+        times, arrived = self.times, ticket.arrived
+        margin = margin_s(times.p95_start_s(ticket.streams), ticket.deadline - arrived)
+        start_by = ticket.deadline - margin
+        if ticket.whole_by is None:
+            return start_by
+        return min(
+            start_by,
+            ticket.whole_by - margin_s(times.p95_streamed_s(), ticket.whole_by - arrived),
+        )
 
     def _bound(self, ticket: Ticket) -> int:
         rate = self._rate()
         if rate is None:
             return max(1, self.share)
-        return queue_bound(rate, ticket.deadline - ticket.arrived - self._margin_s(ticket))
+        return queue_bound(rate, self._start_by(ticket) - ticket.arrived)
 
     def _limits(self, ticket: Ticket) -> tuple[int | None, int | None]:
         requests, tokens = ticket.max_requests, ticket.max_tokens

@@ -192,6 +192,7 @@ class Turnstile:
             ),
             max_tokens=self._limit(target.alias, "max_queued_tokens", limits.max_queued_tokens),
             streams=work.stream,
+            whole_by=prepared.started + deadlines.total_s if work.stream else None,
         )
 
     def _limit(self, alias: str, field: str, of_table: int | None) -> int | None:
