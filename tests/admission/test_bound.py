@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelyard.admission.bound import MARGIN_CAP, PART, margin_s, part_of, queue_bound
+from modelyard.admission.bound import MARGIN_CAP, PART, margin_s, part_of, queue_bound, slack_s
+from modelyard.admission.service_times import Spread
 
 
 def test_a_part_of_what_drains_within_the_slack_may_wait() -> None:
@@ -38,9 +39,21 @@ def test_a_share_above_the_capacity_gets_no_more_than_the_limit() -> None:
 
 
 def test_a_request_keeps_back_what_most_need_from_start_to_first_item() -> None:
-    assert margin_s(0.5, 10.0) == 0.5
+    assert margin_s(Spread(0.3, 0.5), 10.0) == 0.5
     assert margin_s(None, 10.0) == 0.0
 
 
 def test_slow_answers_never_take_all_of_its_time() -> None:
-    assert margin_s(500.0, 10.0) == 10.0 * MARGIN_CAP
+    assert margin_s(Spread(3.0, 500.0), 10.0) == 10.0 * MARGIN_CAP
+
+
+def test_others_may_be_before_it_for_what_it_does_not_need_itself() -> None:
+    assert slack_s(None, 10.0) == 10.0
+    assert slack_s(Spread(0.3, 0.5), 10.0) == 9.5
+    assert slack_s(Spread(5.0, 500.0), 10.0) == 10.0 - 10.0 * MARGIN_CAP
+
+
+def test_where_most_need_nearly_all_of_its_time_one_may_wait() -> None:
+    slacks = [slack_s(Spread(p80, 20.0), 10.0) for p80 in (6.0, 7.0, 8.0, 9.0, 12.0)]
+    assert slacks == [4.0, 3.0, 2.0, 1.0, -2.0]
+    assert queue_bound(5.0, slacks[-1]) == 1

@@ -92,9 +92,30 @@ def test_in_one_band_it_is_max_min_within_a_slot(capacity: int, wanted: list[int
 def test_an_ingress_where_somebody_waits_may_be_one_slot_ahead() -> None:
     mine = Demand("a", {"interactive": 4}, {"interactive": 3})
     other = Demand("b", {"interactive": 4}, {"interactive": 9})
-    assert share_of(8, mine, [other]) == Share(5, 4)
+    assert share_of(8, mine, [other]) == Share(4, 4)
+    assert share_of(8, other, [mine]) == Share(5, 4)  # of equals, where most waits
     assert share_of(80, mine, [other]) == Share(7 + (80 - 7 - 13) // 2 + 4, 40)
     assert share_of(8, Demand("a", {"interactive": 4}), [other]) == Share(4, 4)
+
+
+def test_the_slot_ahead_is_for_the_one_that_runs_least() -> None:
+    light, heavy = Demand("a", {"batch": 1}, {"batch": 1}), Demand("b", {"batch": 7}, {"batch": 9})
+    assert share_of(8, light, [heavy]) == Share(2 + 1, 4)
+    assert share_of(8, heavy, [light]) == Share(6, 6)
+
+
+@given(st.integers(1, 100), readings)
+def test_all_together_are_ahead_by_a_tenth_of_the_slots_however_many_wait(
+    capacity: int, demands: list[Demand]
+) -> None:
+    parts = [
+        share_of(capacity, own, [each for each in demands if each is not own]).slots
+        for own in demands
+    ]
+    asking = sum(bool(total(demand)) for demand in demands)
+    waiting = len(demands) > 1 and any(any(d.waiting.values()) for d in demands)
+    ahead = max(1, capacity // 10) if waiting else 0
+    assert sum(parts) == max(capacity, asking) + ahead
 
 
 def test_alone_an_ingress_is_never_ahead_of_its_slots() -> None:

@@ -31,6 +31,7 @@ def ticket(
     max_tokens: int | None = None,
     streams: bool = False,
     whole_within: float | None = None,
+    length: float | None = None,
 ) -> Ticket:
     return Ticket(
         next(numbers),
@@ -41,6 +42,7 @@ def ticket(
         arrived,
         arrived + within,
         tokens,
+        length,
         max_requests=max_requests,
         max_tokens=max_tokens,
         streams=streams,
@@ -362,3 +364,52 @@ def test_one_further_back_than_its_own_bound_is_refused_though_others_could_wait
     offered(made, ticket(within=60.0))
     assert offered(made, ticket(within=2.0)) == Waiting()
     assert reason(offered(made, ticket(within=2.0))) == QUEUE_FULL
+
+
+def test_where_most_answers_take_nearly_the_whole_deadline_one_waits() -> None:
+    made = queue(8, held_s=8.5)  # of 10 s
+    busy(made)
+    assert offered(made, ticket()) == Waiting()
+    assert reason(offered(made, ticket())) == QUEUE_FULL
+    made = queue(80, held_s=8.5)  # 9.4 a second: 0.6 of those that drain in 1.5 s
+    busy(made)
+    outcomes = Counter(type(offered(made, ticket())) for _ in range(20))
+    assert outcomes == {Waiting: 8, Refused: 12}
+
+
+def test_streams_that_take_nearly_their_whole_time_wait_alone_too() -> None:
+    made = queue(80)
+    for _ in range(100):
+        stream = ticket(streams=True)
+        made.take(stream)
+        made.finished(stream, 0.0, -8.5, -8.4)  # 0.1 s to the first item, 8.5 in all
+    busy(made)
+    streams = [ticket(streams=True, whole_within=10.0) for _ in range(20)]
+    assert Counter(type(offered(made, one)) for one in streams) == {Waiting: 8, Refused: 12}
+
+
+def test_what_was_cut_teaches_only_that_it_takes_long() -> None:
+    made = queue(2, held_s=0.5)
+    busy(made)
+    for held_s in (0.0, 5.0):
+        for _ in range(200):
+            one = ticket()
+            made.take(one)
+            made.finished(one, 0.0, -held_s, None, cut=True)
+        expected_s = max(held_s, 0.5) / 2
+        assert made.wait_s(ticket(), 0.0) == pytest.approx(expected_s)
+
+
+def test_another_order_is_taken_over_for_those_that_wait() -> None:
+    made = queue(1)
+    busy(made)
+    long = ticket(within=5.0, length=500.0)
+    short = ticket(within=9.0, length=5.0)
+    for one in (long, short):
+        made._waiting.push(one, one.deadline)
+    made.reorder("shortest", 30.0)
+    made.set_share(2, 2)
+    assert made.ready(0.0) == [short]
+    made.reorder("deadline", 2.0)
+    made.set_share(3, 3)
+    assert made.ready(0.0) == [long]

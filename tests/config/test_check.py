@@ -195,17 +195,6 @@ WRONG = {
         "Input should be greater than 0",
         value=0,
     ),
-    "a queue that is full before scaling sees it": Wrong(
-        "max_ongoing_requests: 40  #",
-        "max_ongoing_requests: 24  #",
-        f"{ASSISTANT}.limits.max_queued_requests",
-        "with the 24 that run, not above target_ongoing_requests 130 of "
-        "smollm2-135m-instruct@1.0.0, so no replica would be added before requests are refused: "
-        "set more than 106, or lower the target",
-        also=("target_ongoing_requests: 24", "target_ongoing_requests: 130"),
-        mark="max_queued_requests: 100",
-        value=100,
-    ),
     "a queue that holds no request of the largest size": Wrong(
         "max_queued_requests: 100",
         "max_queued_tokens: 512",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
@@ -13,7 +14,7 @@ import pytest
 from modelyard.config.table import parse_table
 from modelyard.contract.envelope import Failure, Item, Usage
 from modelyard.contract.errors import DeadlineExceeded, Overloaded, ReplicaDied
-from modelyard.contract.headers import DEADLINE_MS
+from modelyard.contract.headers import DEADLINE_MS, DEBUG
 from modelyard.contract.operations import Kind, Operation
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Override, Published
@@ -430,6 +431,92 @@ async def test_what_the_queue_refuses_goes_to_the_fallback(
         ("small@1.0.0", "fallback=small@1.0.0")
     ]
     nothing_stays(ingress)
+
+
+@on_virtual_time
+async def test_what_is_refused_was_not_degraded(ingress_at: Ingress, prepare: Prepare) -> None:
+    limits = {"max_queued_requests": 2}
+    ingress = busy(ingress_at, 4, overload={"cap_output_tokens": 16}, limits=limits)
+    sent = [send(ingress, prepare, max_tokens=100) for _ in range(8)]
+    await ended(*sent)
+    refused = [record for record in ingress.records if record.status == 503]
+    assert len(refused) == 4
+    assert [record.degraded for record in refused] == [""] * 4
+
+
+@on_virtual_time
+async def test_a_fallback_counts_where_it_runs(ingress_at: Ingress, prepare: Prepare) -> None:
+    ingress = busy(ingress_at, 6, overload={"fallback": "small@1.0.0"})
+    ingress.fleet.update([post("gen@1.0.0", slots=2), post("small@1.0.0", slots=2)])
+    sent = [send(ingress, prepare, max_tokens=100) for _ in range(6)]
+    await settle()
+    assert ingress.pipeline.post().in_flight == (("gen@1.0.0", 4), ("small@1.0.0", 2))
+    assert await ended(*sent) == ["ok"] * 6
+    nothing_stays(ingress)
+
+
+@on_virtual_time
+async def test_a_fallback_is_told_in_the_debug_header(
+    ingress_at: Ingress, prepare: Prepare
+) -> None:
+    ingress = busy(ingress_at, 5, overload={"fallback": "small@1.0.0"})
+    ingress.fleet.update([post("gen@1.0.0", slots=2), post("small@1.0.0", slots=2)])
+    sent = [send(ingress, prepare, max_tokens=100) for _ in range(4)]
+    await settle()
+    prepared = prepare(ingress.pipeline, key=EVALUATOR_KEY, headers={DEBUG: "1"}, max_tokens=100)
+    await ingress.pipeline.call(prepared)
+    assert prepared.trail is not None
+    told = json.loads(prepared.trail.header())
+    assert told["fallback"] == {"version": "small@1.0.0"}
+    await ended(*sent)
+
+
+@on_virtual_time
+async def test_once_its_headers_are_sent_no_other_version_answers(
+    ingress_at: Ingress, prepare: Prepare
+) -> None:
+    ingress = busy(ingress_at, 4, overload={"fallback": "small@1.0.0"})
+    ingress.fleet.update([post("gen@1.0.0", slots=2), post("small@1.0.0", slots=2)])
+    sent = [send(ingress, prepare) for _ in range(2)]
+    batch = [prepare(ingress.pipeline, key=EVALUATOR_KEY) for _ in range(2)]
+    waiting = [asyncio.create_task(ingress.pipeline.call(one)) for one in batch]
+    await settle()
+    batch[1].status_sent = True
+    high = send(ingress, prepare)
+    assert await ended(*sent, *waiting, high) == ["ok", "ok", "ok", "evicted", "ok"]
+
+
+@on_virtual_time
+async def test_another_order_holds_for_those_who_wait_already(
+    ingress_at: Ingress, prepare: Prepare
+) -> None:
+    ingress = busy(ingress_at, 4)
+    sent = [send(ingress, prepare) for _ in range(4)]
+    await settle()
+    ingress.pipeline.adopt(table(overload={"order": "shortest", "age_cap_s": 30}))
+    queue = ingress.pipeline.turnstile.lanes.queue("gen@1.0.0")
+    assert (queue.waiting, queue.in_flight) == (2, 2)
+    assert await ended(*sent) == ["ok"] * 4
+    nothing_stays(ingress)
+
+
+@on_virtual_time
+async def test_a_request_set_aside_as_late_is_told_whatever_the_table_becomes(
+    ingress_at: Ingress, prepare: Prepare
+) -> None:
+    ingress = busy(ingress_at, 0)
+    ingress.fleet.update([post("gen@1.0.0", slots=0)])
+    late = send(ingress, prepare, headers={DEADLINE_MS: "400"})
+    await settle()
+    turnstile = ingress.pipeline.turnstile
+    assert turnstile._timer is not None
+    turnstile._timer.cancel()  # the loop was busy: a reading of the board comes before it rings
+    await asyncio.sleep(0.45)
+    ingress.fleet.update([post("gen@1.0.0", slots=2)])
+    turnstile.take(())
+    ingress.pipeline.adopt(table(overload={"order": "shortest", "age_cap_s": 30}))
+    turnstile._ring()
+    assert await ended(late) == ["expired_in_queue"]
 
 
 @on_virtual_time

@@ -1,6 +1,6 @@
 from modelyard.config.table import Table, parse_table
 from modelyard.routing.fleet import Fleet
-from modelyard.routing.lanes import lane_of, slots_of
+from modelyard.routing.lanes import dedicated_cells, lane_of, slots_of
 from modelyard.testing.in_memory import post, table_record
 
 CHAT = {"stable": "gen@1.0.0", "constraints": [{"tenants": ["alpha"], "cell": "b"}]}
@@ -24,10 +24,10 @@ def test_a_version_is_a_lane_and_a_dedicated_cell_is_another() -> None:
 
 
 def test_slots_of_a_dedicated_cell_are_its_tenants_alone() -> None:
-    assert slots_of("gen@1.0.0--b", table(), fleet()) == 3
-    assert slots_of("gen@1.0.0", table(), fleet()) == 17
+    assert slots_of("gen@1.0.0--b", dedicated_cells(table()), fleet()) == 3
+    assert slots_of("gen@1.0.0", dedicated_cells(table()), fleet()) == 17
 
 
 def test_a_version_without_replicas_has_no_slots() -> None:
-    assert slots_of("gen@2.0.0", table(), fleet()) == 0
-    assert slots_of("gen@2.0.0--b", table(), fleet()) == 0
+    assert slots_of("gen@2.0.0", dedicated_cells(table()), fleet()) == 0
+    assert slots_of("gen@2.0.0--b", dedicated_cells(table()), fleet()) == 0

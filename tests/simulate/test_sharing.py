@@ -56,6 +56,21 @@ def test_a_stale_share_starts_nothing_beyond_the_slots() -> None:
     assert world.slots.busy == 0
 
 
+def test_a_share_that_grows_with_an_arrival_starts_who_waited_before_it() -> None:
+    """As in the turnstile: not from the next answer or exchange on."""
+    world = World()
+    world.agenda.run(until=EXCHANGE_S)
+    for _ in range(6):
+        world.arrive(0, service_s=5.0)
+    one = world.ingresses[0]
+    assert one.queue.waiting
+    assert one.divide is not None
+    before = one.queue.in_flight
+    one.divide = lambda band: one.queue.set_share(before + 1, 4)
+    world.arrive(0, service_s=5.0)
+    assert one.queue.in_flight == before + 1
+
+
 def test_two_that_want_all_get_half() -> None:
     world = World()
     for _ in range(4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import Final
 
+from modelyard.admission.prefix_sums import PrefixSums
 from modelyard.admission.ticket import Ticket
 
 # Order in a tenant's line; the id is unique, so that two tickets are never compared.
@@ -30,36 +31,37 @@ class _WeightClass:
     __slots__ = ("at_least", "of_length")
 
     def __init__(self) -> None:
-        self.at_least: list[int] = []  # [i]: lines that hold more than i
+        self.at_least = PrefixSums()  # [i]: lines that hold more than i
         self.of_length: list[dict[str, Line]] = []  # [i]: those that hold i + 1
 
     def resized(self, line: Line, before: int, after: int) -> None:
         if before:
             del self.of_length[before - 1][line.tenant]
         while len(self.at_least) < after:
-            self.at_least.append(0)
+            self.at_least.append_zero()
             self.of_length.append({})
         if after:
             self.of_length[after - 1][line.tenant] = line
         for i in range(before, after):
-            self.at_least[i] += 1
+            self.at_least.add(i, 1)
         for i in range(after, before):
-            self.at_least[i] -= 1
-        while self.at_least and not self.at_least[-1]:
+            self.at_least.add(i, -1)
+        while len(self.at_least) and not self.at_least[-1]:
             self.at_least.pop()
             self.of_length.pop()
 
     def up_to(self, most: float) -> float:
         """Sum over the lines of min(length, most)."""
         whole = int(most)
-        total: float = sum(self.at_least[:whole])
+        total: float = self.at_least.of_first(whole)
         if whole < len(self.at_least):
             total += (most - whole) * self.at_least[whole]
         return total
 
     def longest(self, tenant: str) -> Line:
         lines = self.of_length[-1]
-        return lines.get(tenant) or next(iter(lines.values()))
+        # The newest: a dict is walked slowly from an end at which others have left it.
+        return lines.get(tenant) or next(reversed(lines.values()))
 
 
 class Holders:
@@ -128,5 +130,5 @@ class Holders:
         if of_weight is None:
             of_weight = self._classes[line.weight] = _WeightClass()
         of_weight.resized(line, before, after)
-        if not of_weight.at_least:
+        if not len(of_weight.at_least):
             del self._classes[line.weight]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Final
 
 from modelyard.admission.bands import BANDS, rank
-from modelyard.admission.bound import margin_s, part_of, queue_bound
+from modelyard.admission.bound import margin_s, part_of, queue_bound, slack_s
 from modelyard.admission.make_room import make_room
 from modelyard.admission.outcome import (
     EVICTED,
@@ -20,7 +21,7 @@ from modelyard.admission.outcome import (
     Waiting,
 )
 from modelyard.admission.retry_after import retry_after_s
-from modelyard.admission.service_times import ServiceTimes
+from modelyard.admission.service_times import ServiceTimes, Spread
 from modelyard.admission.ticket import Ticket
 from modelyard.admission.waiting import Order, WaitingRequests
 
@@ -42,12 +43,12 @@ class VersionQueue:
         self.capacity = 0
         self._steady = 0
         self.times: Final = ServiceTimes()
-        self._waiting: Final = WaitingRequests(order, age_cap_s)
+        self._order = (order, age_cap_s)
+        self._waiting = WaitingRequests(order, age_cap_s)
         self._late: dict[int, Ticket] = {}  # passed over by `ready`, for `expire` to return
         self._late_at = 0.0
-        self._running: dict[
-            int, int
-        ] = {}  # slots by ticket: a retry may hold a second for a moment
+        # Slots by ticket: a retry may hold a second for a moment.
+        self._running: dict[int, int] = {}
         self._in_flight = 0
         self._running_by_rank = [0] * len(BANDS)
 
@@ -58,10 +59,6 @@ class VersionQueue:
     @property
     def waiting(self) -> int:
         return self._waiting.requests
-
-    @property
-    def waiting_tokens(self) -> int:
-        return self._waiting.tokens
 
     @property
     def running_by_band(self) -> dict[str, int]:
@@ -77,6 +74,15 @@ class VersionQueue:
         if self._late:
             return self._late_at
         return self._waiting.next_expiry
+
+    def reorder(self, order: Order, age_cap_s: float) -> None:
+        """Take over another order, for those that wait too. Turns that were owed are forgotten."""
+        if (order, age_cap_s) == self._order:
+            return
+        waited, self._order = self._waiting, (order, age_cap_s)
+        self._waiting = WaitingRequests(order, age_cap_s)
+        for ticket, expires in waited:
+            self._waiting.push(ticket, expires)
 
     def set_share(self, share: int, capacity: int, steady: int = 0) -> None:
         """A smaller share takes no slot away: those that run end, and nobody starts until then.
@@ -126,22 +132,31 @@ class VersionQueue:
         self._running_by_rank[rank(ticket.band)] += 1
 
     def give_back(self, ticket: Ticket) -> None:
-        """Give the slot back, and learn nothing: of a request that its caller left before there
-        was anything, or that never began. Raises KeyError for a ticket that holds none."""
+        """Give the slot back, and learn nothing: of a request that never began here. Raises
+        KeyError for a ticket that holds none."""
         slots = self._running.pop(ticket.id)
         if slots > 1:
             self._running[ticket.id] = slots - 1
         self._in_flight -= 1
         self._running_by_rank[rank(ticket.band)] -= 1
 
-    def finished(self, ticket: Ticket, now: float, started: float, first_at: float | None) -> None:
+    def finished(
+        self,
+        ticket: Ticket,
+        now: float,
+        started: float,
+        first_at: float | None,
+        *,
+        cut: bool = False,
+    ) -> None:
         """Give the slot back, and learn. Raises KeyError for a ticket that holds none.
 
-        started, first_at: when it got the slot, and its first item if one came.
+        started, first_at: when it got the slot, and its first item if one came. cut: the answer had
+        not ended. Of what was cut only a long time says something (ServiceTimes).
         """
         self.give_back(ticket)
         to_first_s = None if first_at is None else first_at - started
-        self.times.add(now, now - started, to_first_s, ticket.streams)
+        self.times.add(now, now - started, to_first_s, ticket.streams, cut=cut)
 
     def cancel(self, ticket: Ticket) -> bool:
         """Take it out of the queue; False when it is not in it."""
@@ -209,21 +224,21 @@ class VersionQueue:
 
         A stream that begins in time and is cut at its total deadline has used a slot for nothing.
         """
-        times, arrived = self.times, ticket.arrived
-        margin = margin_s(times.p95_start_s(ticket.streams), ticket.deadline - arrived)
-        start_by = ticket.deadline - margin
-        if ticket.whole_by is None:
-            return start_by
-        return min(
-            start_by,
-            ticket.whole_by - margin_s(times.p95_streamed_s(), ticket.whole_by - arrived),
-        )
+        return min(by - margin_s(needs, by - ticket.arrived) for by, needs in self._needs(ticket))
+
+    def _needs(self, ticket: Ticket) -> Iterator[tuple[float, Spread | None]]:
+        """Its deadlines, and the time from its start that each leaves room for."""
+        yield ticket.deadline, self.times.start_s(ticket.streams)
+        if ticket.whole_by is not None:
+            yield ticket.whole_by, self.times.streamed_s()
 
     def _bound(self, ticket: Ticket) -> int:
         rate = self._rate()
         if rate is None:
             return max(1, self.share)
-        return queue_bound(rate, self._start_by(ticket) - ticket.arrived)
+        return queue_bound(
+            rate, min(slack_s(needs, by - ticket.arrived) for by, needs in self._needs(ticket))
+        )
 
     def _limits(self, ticket: Ticket) -> tuple[int | None, int | None]:
         requests, tokens = ticket.max_requests, ticket.max_tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from math import inf
 from typing import Final, Literal, NamedTuple
 
@@ -24,7 +25,8 @@ class WaitingRequests:
     """Strict bands; in a band fair between tenants; in a tenant the earliest deadline first.
 
     order: "shortest" puts the shortest predicted first instead, but whoever has waited for
-    `age_cap_s` comes before all others of its tenant. A step is O(log n) but for moved pointers.
+    `age_cap_s` comes before all others of its tenant. A step is O(log n) but for moved
+    pointers; it is O(length of the line) where the weight of a tenant's tier has changed.
     """
 
     def __init__(self, order: Order = "deadline", age_cap_s: float = 2.0) -> None:
@@ -36,16 +38,9 @@ class WaitingRequests:
         self._aliases: dict[str, tuple[Holders, ...]] = {}
         self._by_age: dict[tuple[int, str], list[int]] = {}
 
-    def __contains__(self, ticket: Ticket) -> bool:
-        return ticket.id in self._entries
-
     @property
     def requests(self) -> int:
         return len(self._entries)
-
-    @property
-    def tokens(self) -> int:
-        return sum(band.held.tokens for band in self._bands)
 
     @property
     def by_band(self) -> dict[str, int]:
@@ -54,6 +49,10 @@ class WaitingRequests:
     @property
     def next_expiry(self) -> float | None:
         return self._expiries[0][0] if self._expiries else None
+
+    def __iter__(self) -> Iterator[tuple[Ticket, float]]:
+        """Those that wait, and when each expires."""
+        return ((entry.key[2], entry.expires) for entry in self._entries.values())
 
     def through(self, band: int) -> int:
         """Requests in the bands of this rank and above."""

@@ -56,7 +56,6 @@ RULES: Final[tuple[Rule, ...]] = (
     scaling.replica_bounds_are_in_order,
     scaling.limit_is_given,
     scaling.target_is_below_the_limit,
-    overload.shed_point_is_above_scaling,
     overload.queue_holds_a_request,
     overload.output_can_be_capped,
     overload.queue_order_is_of_use,

@@ -23,7 +23,7 @@ class Overload(Frozen):
     order: QueueOrder = "deadline"
     age_cap_s: Seconds = 2.0
     cap_output_tokens: Annotated[int, Field(gt=0)] | None = None
-    cap_at_percent: float = Field(default=50.0, ge=0, le=100, allow_inf_nan=False)
+    cap_at_percent: float = Field(default=50.0, gt=0, le=100, allow_inf_nan=False)
     fallback: VersionName | None = None
 
     @model_validator(mode="after")

@@ -20,8 +20,9 @@ class RouteLimits(Frozen):
     """Output caps in tokens, and how much may wait, at all ingresses together.
 
     default_max_output_tokens: runs when an OpenAI caller sends no cap. max_queued_tokens: of
-    prompts and output caps. Without them the queue has the bound alone that follows from the
-    deadlines and from how fast replicas become free; it holds with them too.
+    prompts and output caps. Each version that answers counts apart. Without them the
+    queue has the bound alone that follows from the deadlines and from how fast replicas become
+    free; it holds with them too.
     """
 
     max_output_tokens: int = Field(default=1024, gt=0)

@@ -6,6 +6,7 @@ from modelyard.config.table import Table
 from modelyard.contract.errors import Overloaded
 from modelyard.ingress.attempts import Attempts
 from modelyard.ingress.degrader import Degrader
+from modelyard.ingress.demand import Demand
 from modelyard.ingress.metering import Metering
 from modelyard.ingress.prepared import Prepared
 from modelyard.ingress.preparer import Preparer
@@ -23,12 +24,13 @@ class Admitter:
         attempts: Attempts,
         router: Router,
         preparer: Preparer,
+        demand: Demand,
     ) -> None:
         self._metering = metering
         self._turnstile = turnstile
         self._attempts = attempts
         self._router = router
-        self._degrader = Degrader(router, preparer)
+        self._degrader = Degrader(router, preparer, demand)
 
     async def let_in(self, prepared: Prepared, table: Table) -> None:
         """Return with quota and a slot; quota first, which a request keeps while it waits.
@@ -37,6 +39,13 @@ class Admitter:
         DeadlineExceeded for what was too late before it came here.
         """
         await self._metering.reserve(prepared)
+        try:
+            await self._enter(prepared, table)
+        except BaseException:
+            prepared.record.degraded = ""  # it got nothing, not less
+            raise
+
+    async def _enter(self, prepared: Prepared, table: Table) -> None:
         self._degrader.ease(prepared, self._turnstile.pressure(prepared), table)
         try:
             await self._turnstile.enter(prepared)

@@ -10,6 +10,7 @@ from modelyard.admission.degrade import FULL, Asked, Capped, FellBack, degrade
 from modelyard.config.table import Table
 from modelyard.contract.operations import Operation
 from modelyard.ingress.capped import capped
+from modelyard.ingress.demand import Demand
 from modelyard.ingress.prepared import Prepared
 from modelyard.ingress.preparer import Preparer
 from modelyard.ingress.router import Router
@@ -19,9 +20,10 @@ from modelyard.ingress.work import Work
 class Degrader:
     """One per ingress process."""
 
-    def __init__(self, router: Router, preparer: Preparer) -> None:
+    def __init__(self, router: Router, preparer: Preparer, demand: Demand) -> None:
         self._router = router
         self._preparer = preparer
+        self._demand = demand
 
     def ease(self, prepared: Prepared, pressure: float, table: Table) -> None:
         """Before a request asks for a slot: cap its output, if so much waits."""
@@ -43,7 +45,7 @@ class Degrader:
     def fall_back(self, prepared: Prepared, table: Table) -> bool:
         """After the queue refused a request: whether it now goes to its route's fallback."""
         overload = prepared.target.route.overload
-        if overload.fallback is None:
+        if overload.fallback is None or prepared.status_sent:
             return False
         other = self._router.fallback(prepared, table)
         if other is None:
@@ -55,7 +57,8 @@ class Degrader:
             return False
         _work(prepared, whole)
         prepared.whole = None
-        self._preparer.aim(prepared, other, body)
+        self._demand.moved(prepared.target.version, other.version)
+        self._preparer.fall_back(prepared, other, body)
         prepared.record.degraded = eased.said
         return True
 

@@ -17,17 +17,25 @@ class Demand:
         self._wishes: dict[str, float] = {}
 
     @contextmanager
-    def under_way(self, version: str) -> Iterator[None]:
-        """A request of a version, while the body runs."""
-        self._in_flight[version] = self._in_flight.get(version, 0) + 1
+    def under_way(self, target: Callable[[], str]) -> Iterator[None]:
+        """A request, while the body runs. target: its version, which `moved` may have changed."""
+        self._add(target(), 1)
         try:
             yield
         finally:
-            left = self._in_flight[version] - 1
-            if left:
-                self._in_flight[version] = left
-            else:
-                del self._in_flight[version]
+            self._add(target(), -1)
+
+    def moved(self, before: str, now: str) -> None:
+        """A request goes to another version than it was counted under."""
+        self._add(before, -1)
+        self._add(now, 1)
+
+    def _add(self, version: str, requests: int) -> None:
+        left = self._in_flight.get(version, 0) + requests
+        if left:
+            self._in_flight[version] = left
+        else:
+            del self._in_flight[version]
 
     def wish(self, version: str, ttl_s: float) -> None:
         """Ask for a replica of a version that has none, for the next `ttl_s` seconds."""

@@ -12,7 +12,7 @@ from modelyard.config.table import Table
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.reading import IngressEntry
 from modelyard.routing.fleet import Fleet, version_of
-from modelyard.routing.lanes import slots_of
+from modelyard.routing.lanes import dedicated_cells, slots_of
 
 SILENT_S: Final = 2.0  # ten posts missed: an ingress is gone, or the board is
 Posted = tuple[tuple[str, str, int], ...]
@@ -27,50 +27,54 @@ class Lanes:
         self._fleet = fleet
         self._now = now
         self._table: Table | None = None
+        self._dedicated: frozenset[str] = frozenset()
         self._queues: dict[str, VersionQueue] = {}
-        self._others: list[IngressPost] = []
+        self._others: list[Demand] = []  # asking for nothing
+        self._demands: dict[str, dict[str, Demand]] = {}  # by lane and ingress
         self._read_at = now()
+        self._readings = 0
+        self._divided: dict[str, int] = {}  # the reading that a lane's share is of
 
     def __iter__(self) -> Iterator[VersionQueue]:
         return iter(self._queues.values())
 
     def adopt(self, table: Table) -> None:
-        """A queue whose order the table changes is made anew; what it has learned is not kept."""
-        if self._table is not None:
-            for lane, queue in list(self._queues.items()):
-                version = version_of(lane)
-                changed = _order(table, version) != _order(self._table, version)
-                if changed and not queue.in_flight and not queue.waiting:
-                    del self._queues[lane]
-        self._table = table
+        self._table, self._dedicated = table, dedicated_cells(table)
+        for lane, queue in self._queues.items():
+            queue.reorder(*_order(table, version_of(lane)))
 
     def queue(self, lane: str) -> VersionQueue:
+        """The queue of a lane, with its share as of the last reading."""
         queue = self._queues.get(lane)
         if queue is None:
             assert self._table is not None, "a request is let in under a table"
-            order, age_cap_s = _order(self._table, version_of(lane))
-            queue = self._queues[lane] = VersionQueue(order, age_cap_s)
+            queue = self._queues[lane] = VersionQueue(*_order(self._table, version_of(lane)))
+        if self._divided.get(lane) != self._readings:
             self.divide(lane, queue)
         return queue
 
     def take(self, entries: Iterable[IngressEntry]) -> None:
         """The board's reading: what the other ingresses have and want."""
-        self._others = [
+        posts = [
             entry.post
             for entry in entries
             if entry.age_s < SILENT_S and entry.post.ingress != self._ingress
         ]
+        self._others = [Demand(post.ingress) for post in posts]
+        self._demands = _by_lane(posts)
         self._read_at = self._now()
+        self._readings += 1
         for lane, queue in self._queues.items():
-            self.divide(lane, queue)
+            # The others when they are next asked for: there may be two hundred versions.
+            if queue.in_flight or queue.waiting:
+                self.divide(lane, queue)
 
     def refresh(self) -> bool:
         """What changes with time alone; whether it did."""
         if not self._is_blind():
             return False
         for lane, queue in self._queues.items():
-            capacity = self._slots(lane)
-            queue.set_share(alone(capacity, len(self._others) + 1), capacity)
+            self.divide(lane, queue)
         return True
 
     @property
@@ -87,26 +91,23 @@ class Lanes:
         arriving: the band of a request that finds no slot. It need not wait for the next reading:
         what the others do not know yet costs a replica's refusal at most, and only until then.
         """
-        if arriving and self._is_blind():
+        self._divided[lane] = self._readings
+        capacity = slots_of(lane, self._dedicated, self._fleet)
+        if self._is_blind():
+            queue.set_share(alone(capacity, len(self._others) + 1), capacity)
             return
-        capacity = self._slots(lane)
-        # One that asks for nothing has its part of what is left over: it must be able to begin.
-        demands = [
-            Demand(post.ingress, _bands(lane, post.running), _bands(lane, post.waiting))
-            for post in self._others
-        ]
         waiting = queue.waiting_by_band
         if arriving:
             waiting[arriving] += 1
         own = Demand(self._ingress, queue.running_by_band, waiting)
-        share = share_of(capacity, own, demands)
+        # One that asks for nothing has its part of what is left over: it must be able to begin.
+        asking = self._demands.get(lane, {})
+        others = [asking.get(other.ingress, other) for other in self._others]
+        share = share_of(capacity, own, others)
         queue.set_share(share.slots, capacity, share.steady)
 
     def _is_blind(self) -> bool:
         return self._now() - self._read_at >= SILENT_S
-
-    def _slots(self, lane: str) -> int:
-        return 0 if self._table is None else slots_of(lane, self._table, self._fleet)
 
     def _posted(self, counts: Callable[[VersionQueue], Mapping[str, int]]) -> Posted:
         return tuple(
@@ -122,5 +123,13 @@ def _order(table: Table, version: str) -> tuple[QueueOrder, float]:
     return overload.order, overload.age_cap_s
 
 
-def _bands(lane: str, posted: Posted) -> dict[str, int]:
-    return {band: count for name, band, count in posted if name == lane}
+def _by_lane(posts: Iterable[IngressPost]) -> dict[str, dict[str, Demand]]:
+    lanes: dict[str, dict[str, Demand]] = {}
+    for post in posts:
+        counts: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+        for place, posted in enumerate((post.running, post.waiting)):
+            for lane, band, count in posted:
+                counts.setdefault(lane, ({}, {}))[place][band] = count
+        for lane, (running, waiting) in counts.items():
+            lanes.setdefault(lane, {})[post.ingress] = Demand(post.ingress, running, waiting)
+    return lanes

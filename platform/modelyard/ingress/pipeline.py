@@ -81,7 +81,12 @@ class Pipeline:
         self.attempts = Attempts(fleet, now)
         self._preparer = Preparer(secret, self.router, self.metering.gate)
         self._admitter = Admitter(
-            self.metering, self.turnstile, self.attempts, self.router, self._preparer
+            self.metering,
+            self.turnstile,
+            self.attempts,
+            self.router,
+            self._preparer,
+            self.demand,
         )
         self.table: Table | None = None
         self.table_error = ""
@@ -183,11 +188,12 @@ class Pipeline:
         record = prepared.record
         if not isinstance(answer, Failure) or record.ttft_ms is not None:
             return False
-        if record.attempt >= MAX_ATTEMPTS:
+        if record.attempt >= MAX_ATTEMPTS or prepared.status_sent:
             return False
         other = self.router.other(prepared.target, answer, prepared.caller, self.the_table())
         if other is None:
             return False
+        self.demand.moved(prepared.target.version, other.version)
         self._preparer.turn(prepared, other, answer)
         self.turnstile.turn(prepared)
         return True
@@ -231,7 +237,10 @@ class Pipeline:
     @contextmanager
     def _under_way(self, prepared: Prepared) -> Iterator[None]:
         try:
-            with self.books.settling(prepared), self.demand.under_way(prepared.target.version):
+            with (
+                self.books.settling(prepared),
+                self.demand.under_way(lambda: prepared.target.version),
+            ):
                 yield
         finally:  # after the books, which say how it ended
             self.turnstile.leave(prepared)

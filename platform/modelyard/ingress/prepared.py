@@ -53,6 +53,7 @@ class Prepared:
     trail: Trail | None = field(default=None)  # for a caller who may ask why
     whole: Work | None = field(default=None)  # what was asked, where less is now asked for
     place: Place | None = field(default=None)  # the slot that it has
+    status_sent: bool = field(default=False)  # with the headers of this target: no other may answer
     settled: bool = field(default=False)
     none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
     gaps: Gaps | None = field(default=None)  # between the items of a stream, once it has begun

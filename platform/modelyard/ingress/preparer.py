@@ -108,6 +108,18 @@ class Preparer:
         if prepared.trail is not None:
             self._router.tell_cell(prepared.trail, prepared)
 
+    def fall_back(self, prepared: Prepared, other: Target, body: Mapping[str, Any]) -> None:
+        """Address a request to its route's fallback: its own version has no room for it."""
+        if prepared.trail is not None:
+            prepared.trail.add(
+                "fallback",
+                f"no room at {prepared.target.version}: {other.version} answers",
+                version=other.version,
+            )
+        self.aim(prepared, other, body)
+        if prepared.trail is not None:
+            self._router.tell_cell(prepared.trail, prepared)
+
     def _work(
         self, ask: Ask, caller: Caller, body: dict[str, Any], target: Target, table: Table
     ) -> tuple[Target, Work]:

@@ -171,7 +171,7 @@ class StreamResponse(Response):
             if self._ended:
                 return  # a keep-alive that waited while a slow client took the last item
             if not self._started:
-                self._started = True
+                self._started = self._prepared.status_sent = True
                 self._begun.set()
                 await self._send_in_time(self._start())
             self._ended = not more

@@ -80,7 +80,8 @@ class Turnstile:
             try:
                 await self._wait(queue, ticket)
             finally:
-                prepared.record.queued_ms = round((self._now() - now) * 1000, 3)
+                waited_ms = (self._now() - now) * 1000
+                prepared.record.queued_ms = round((prepared.record.queued_ms or 0) + waited_ms, 3)
         prepared.place = Place(lane, ticket, self._now())
 
     def leave(self, prepared: Prepared) -> None:
@@ -93,11 +94,8 @@ class Turnstile:
         ttft_ms = prepared.record.ttft_ms
         first_at = None if ttft_ms is None else prepared.started + ttft_ms / 1000
         queue = self.lanes.queue(place.lane)
-        if ttft_ms is None and prepared.record.status < 500:
-            # Its caller left, or the replica refused it at once: that says nothing of the model.
-            queue.give_back(place.ticket)
-        else:
-            queue.finished(place.ticket, self._now(), place.started, first_at)
+        cut = prepared.record.status >= 400  # its caller left, its time was up, or it failed
+        queue.finished(place.ticket, self._now(), place.started, first_at, cut=cut)
         self._pump(queue)
 
     def turn(self, prepared: Prepared) -> None:

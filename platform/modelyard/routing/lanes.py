@@ -20,22 +20,21 @@ def lane_of(version: str, tenant: str, route: Route) -> str:
     return f"{version}--{constraint.cell}"
 
 
-def slots_of(lane: str, table: Table, fleet: Fleet) -> int:
-    """Requests that the ready replicas of a lane take at once."""
+def slots_of(lane: str, dedicated: frozenset[str], fleet: Fleet) -> int:
+    """Requests that the ready replicas of a lane take at once. dedicated: `dedicated_cells`."""
     version = version_of(lane)
     if lane != version:
         return fleet.state(lane).slots
-    dedicated = _dedicated(version, table)
     cells = fleet.pool(version).cells
     return sum(fleet.state(cell.app).slots for cell in cells if cell.app not in dedicated)
 
 
-def _dedicated(version: str, table: Table) -> frozenset[str]:
-    """The cells of a version that belong to some tenants."""
+def dedicated_cells(table: Table) -> frozenset[str]:
+    """The apps of cells that belong to some tenants."""
     return frozenset(
         f"{version}--{one.cell}"
         for route in table.routes.values()
-        if version in route.versions()
         for one in route.constraints
         if one.cell is not None
+        for version in route.versions()
     )

@@ -1,4 +1,4 @@
-"""An ingress with the production queue: what modelyard.ingress.turnstile does, in virtual time."""
+"""An ingress with the production queue; what modelyard.ingress.turnstile does around it, again."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class QueuedIngress:
             return
         assert isinstance(outcome, Waiting)
         self._tell(outcome.evicted)
-        self._watch()
+        self.pump()  # a share that has just grown is for all that wait, in their order
 
     def _ticket(self, request: Request) -> Ticket:
         self._number += 1

@@ -11,28 +11,6 @@ from modelyard.config.routes import Route
 from modelyard.contract.operations import Kind
 
 
-def shed_point_is_above_scaling(checked: Checked) -> Iterator[Fault]:
-    """Scaling counts what waits and what runs: where no more than its target ever gets in, it sees
-    a content fleet, and refusals go on for ever."""
-    for app in checked.models:
-        for _, deployment in app.deployments():
-            scaling = deployment.autoscaling_config
-            target = scaling.target_ongoing_requests if scaling is not None else None
-            if target is None or "max_ongoing_requests" not in deployment.model_fields_set:
-                continue
-            running = deployment.max_ongoing_requests
-            for alias, route in checked.routes_to(app):
-                queued = route.limits.max_queued_requests
-                if queued is not None and running + queued <= target:
-                    yield checked.fault(
-                        (*_route(checked, alias), "limits", "max_queued_requests"),
-                        f"with the {running} that run, not above target_ongoing_requests "
-                        f"{target:g} of {app.options.name}, so no replica would be added before "
-                        f"requests are refused: set more than {target - running:g}, or lower the "
-                        "target",
-                    )
-
-
 def queue_holds_a_request(checked: Checked) -> Iterator[Fault]:
     for alias, route in _of_kind(checked, Kind.GENERATOR):
         tokens, cap = route.limits.max_queued_tokens, route.limits.max_output_tokens
