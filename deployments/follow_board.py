@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from math import inf
 from typing import Final
 
 from cluster.board import Board
@@ -11,7 +13,9 @@ from modelyard.ingress.pipeline import Pipeline
 log = logging.getLogger("modelyard.ingress")
 
 EXCHANGE_S: Final = 0.2
-SHARE_EACH: Final = 3  # exchanges
+# While somebody waits for a slot: one that comes free at another ingress is idle until it is told.
+HURRIED_S: Final = 0.05
+SHARE_EACH_S: Final = 0.6
 BOARD_WAIT_S: Final = 2.0
 
 
@@ -52,24 +56,33 @@ class FollowBoard:
     def __init__(self, pipeline: Pipeline, board: Board) -> None:
         self._pipeline = pipeline
         self._board = board
+        self._shared_at = -inf
         self._exchange = BoardStep("the exchange with the board", self._exchanged)
         self._read = BoardStep("reading the fleet from the board", self._fleet_read)
         self._share = BoardStep("sharing deaths through the board", self._deaths_shared)
 
     async def run(self) -> None:
         """For ever."""
-        turn = 0
         while True:
-            await self.step(turn)
-            turn += 1
-            await asyncio.sleep(EXCHANGE_S)
+            await self.step()
+            await self._pause()
 
-    async def step(self, turn: int) -> None:
+    async def step(self) -> None:
         if not await self._exchange.run():
             await self._read.run()
         self._pipeline.refresh()
-        if turn % SHARE_EACH == 0:
+        if self._pipeline.now() - self._shared_at >= SHARE_EACH_S:
+            self._shared_at = self._pipeline.now()
             await self._share.run()
+
+    async def _pause(self) -> None:
+        turnstile = self._pipeline.turnstile
+        await asyncio.sleep(HURRIED_S)
+        if not turnstile.lanes.is_contended:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EXCHANGE_S - HURRIED_S):
+                    await turnstile.pressed.wait()
+        turnstile.pressed.clear()
 
     async def _exchanged(self) -> None:
         sent = self._pipeline.now()

@@ -89,39 +89,30 @@ def test_in_one_band_it_is_max_min_within_a_slot(capacity: int, wanted: list[int
             assert mine >= max(got) - 1
 
 
-def test_an_ingress_where_somebody_waits_may_be_one_slot_ahead() -> None:
-    mine = Demand("a", {"interactive": 4}, {"interactive": 3})
-    other = Demand("b", {"interactive": 4}, {"interactive": 9})
-    assert share_of(8, mine, [other]) == Share(4, 4)
-    assert share_of(8, other, [mine]) == Share(5, 4)  # of equals, where most waits
-    assert share_of(80, mine, [other]) == Share(7 + (80 - 7 - 13) // 2 + 4, 40)
-    assert share_of(8, Demand("a", {"interactive": 4}), [other]) == Share(4, 4)
+def test_until_every_other_was_heard_an_ingress_grows_to_its_fair_part_alone() -> None:
+    mine, idle = Demand("a", {}, {"interactive": 9}), Demand("b")
+    assert share_of(8, mine, [idle], 4, heard=False) == Share(4, 4)
+    assert share_of(8, mine, [idle], 2, heard=False) == Share(4, 4)
+    assert share_of(8, mine, [idle], 6, heard=False) == Share(6, 6)
+    assert share_of(8, mine, [idle], 4) == Share(8, 8)
+    assert share_of(8, mine, [], 0) == Share(8, 8)
 
 
-def test_the_slot_ahead_is_for_the_one_that_runs_least() -> None:
-    light, heavy = Demand("a", {"batch": 1}, {"batch": 1}), Demand("b", {"batch": 7}, {"batch": 9})
-    assert share_of(8, light, [heavy]) == Share(2 + 1, 4)
-    assert share_of(8, heavy, [light]) == Share(6, 6)
+def test_a_share_shrinks_whoever_was_heard() -> None:
+    mine, heavy = Demand("a", {"batch": 2}), Demand("b", {"interactive": 6}, {"interactive": 9})
+    assert share_of(8, mine, [heavy], 7, heard=False).slots == 1
 
 
-@given(st.integers(1, 100), readings)
-def test_all_together_are_ahead_by_a_tenth_of_the_slots_however_many_wait(
-    capacity: int, demands: list[Demand]
+@given(st.integers(1, 100), readings, st.data())
+def test_unheard_ingresses_never_take_more_than_they_had_or_their_fair_part(
+    capacity: int, demands: list[Demand], data: st.DataObject
 ) -> None:
-    parts = [
-        share_of(capacity, own, [each for each in demands if each is not own]).slots
-        for own in demands
-    ]
-    asking = sum(bool(total(demand)) for demand in demands)
-    waiting = len(demands) > 1 and any(any(d.waiting.values()) for d in demands)
-    ahead = max(1, capacity // 10) if waiting else 0
-    assert sum(parts) == max(capacity, asking) + ahead
-
-
-def test_alone_an_ingress_is_never_ahead_of_its_slots() -> None:
-    mine = Demand("a", {"interactive": 8}, {"interactive": 3})
-    assert share_of(8, mine, []) == Share(8, 8)
-    assert share_of(0, mine, []) == Share(0, 0)
+    for own in demands:
+        before = data.draw(st.integers(0, capacity))
+        others = [each for each in demands if each is not own]
+        slots = share_of(capacity, own, others, before, heard=False).slots
+        assert slots <= max(before, capacity // len(demands), 1)
+        assert slots <= share_of(capacity, own, others).slots
 
 
 def test_an_ingress_that_asked_for_little_estimates_by_what_it_could_have() -> None:

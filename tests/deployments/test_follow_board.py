@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +14,10 @@ from deployments.follow_board import BoardStep, FollowBoard
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Published
 from modelyard.control.reading import Reading
+from modelyard.ingress.lanes import Lanes
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.testing.in_memory import InMemoryIngress
+from modelyard.testing.virtual_time import run_virtual
 
 
 class Method:
@@ -60,7 +63,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_an_exchange_tells_the_table_and_takes_controls_word() -> None:
     pipeline = InMemoryIngress().pipeline
     board = ThisBoard(Published(1, 1, revoked=frozenset({"alpha-1"})))
-    await following(pipeline, board).step(0)
+    await following(pipeline, board).step()
     [post] = board.told
     assert pipeline.table is not None
     assert (post.ingress, post.table_digest) == (pipeline.ingress, pipeline.table.digest())
@@ -72,7 +75,7 @@ async def test_a_refused_table_is_told() -> None:
     pipeline = InMemoryIngress().pipeline
     pipeline.refuse_table("routes: nonsense")
     board = ThisBoard(Published(1, 1))
-    await following(pipeline, board).step(0)
+    await following(pipeline, board).step()
     assert (board.told[0].table_valid, board.told[0].table_error) == (False, "routes: nonsense")
 
 
@@ -84,8 +87,8 @@ async def test_a_board_of_an_earlier_release_is_read_and_named_once(
     monkeypatch.setattr(pipeline.fleet, "update", readings.append)
     follow = following(pipeline, EarlierBoard())
     with caplog.at_level(logging.WARNING, "modelyard.ingress"):
-        for turn in range(4):
-            await follow.step(turn)
+        for _ in range(4):
+            await follow.step()
     assert readings == [[], [], [], []]
     exchange, share = messages(caplog)
     assert exchange.startswith("the exchange with the board fails")
@@ -111,3 +114,26 @@ async def test_a_failure_is_logged_when_it_begins_and_when_it_ends(
         "reading works again",
         "reading fails, the last state stays: OSError('c')",
     ]
+
+
+async def exchanges_in(seconds: float, pipeline: Pipeline) -> int:
+    board = ThisBoard(Published(1, 1))
+    run = asyncio.create_task(following(pipeline, board).run())
+    await asyncio.sleep(seconds)
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    return len(board.told)
+
+
+def test_the_board_is_told_five_times_a_second_and_at_once_when_somebody_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        pipeline = InMemoryIngress(now=asyncio.get_running_loop().time).pipeline
+        assert await exchanges_in(0.99, pipeline) == 5
+        asyncio.get_running_loop().call_later(0.1, pipeline.turnstile.pressed.set)
+        assert await exchanges_in(0.32, pipeline) == 3
+        monkeypatch.setattr(Lanes, "is_contended", True)
+        assert await exchanges_in(0.99, pipeline) == 20
+
+    run_virtual(main())

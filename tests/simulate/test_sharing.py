@@ -8,7 +8,7 @@ from modelyard.admission.version_queue import VersionQueue
 from modelyard.simulate.agenda import Agenda
 from modelyard.simulate.queued import QueuedIngress
 from modelyard.simulate.request import Request
-from modelyard.simulate.sharing import EXCHANGE_S, Board
+from modelyard.simulate.sharing import EXCHANGE_S, HURRIED_S, Board
 from modelyard.simulate.slots import Slots
 from modelyard.simulate.tally import Tally
 
@@ -37,7 +37,7 @@ def test_an_idle_ingress_lends_its_slots_and_has_them_back_for_its_first_request
     for _ in range(8):
         world.arrive(0, service_s=1.0)
     world.agenda.run(until=3 * EXCHANGE_S)
-    assert world.shares()[0] == 4 + 1  # one ahead, where somebody waits
+    assert world.shares()[0] == 4
     assert world.slots.busy == 4
     world.arrive(1, service_s=0.1)
     assert world.shares()[1] >= 1
@@ -78,3 +78,25 @@ def test_two_that_want_all_get_half() -> None:
         world.arrive(1, service_s=5.0)
     world.agenda.run(until=2 * EXCHANGE_S)
     assert world.shares() == [2, 2]
+
+
+def test_a_burst_at_two_idle_ingresses_takes_no_more_than_the_slots() -> None:
+    """Each was told that the other is idle, and neither may take all for that."""
+    world = World()
+    world.agenda.run(until=3 * EXCHANGE_S)
+    for number in range(8):
+        world.agenda.at(world.agenda.now + 0.01 * number, lambda: world.arrive(0, 5.0))
+        world.agenda.at(world.agenda.now + 0.01 * number, lambda: world.arrive(1, 5.0))
+    for _ in range(40):
+        world.agenda.run(until=world.agenda.now + 0.05)
+        assert sum(ingress.queue.in_flight for ingress in world.ingresses) <= 4
+
+
+def test_a_burst_at_one_of_two_has_every_slot_within_one_exchange() -> None:
+    world = World()
+    world.agenda.run(until=3 * EXCHANGE_S)
+    for _ in range(6):
+        world.arrive(0, service_s=5.0)
+    assert world.ingresses[0].queue.in_flight == 2  # its fair part, at once
+    world.agenda.run(until=world.agenda.now + EXCHANGE_S + HURRIED_S)
+    assert world.ingresses[0].queue.in_flight == 4

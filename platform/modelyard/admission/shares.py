@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor
-from typing import Final
 
 from modelyard.admission.bands import BANDS, rank
-
-# One more slot in ten, at least one, for the ingresses where somebody waits, all together: a slot
-# that comes free at another is else idle until the next exchange. In the seeds' 130 % experiment
-# with two ingresses it makes 96 % of capacity out of 93.5, as one slot for each of the two does,
-# which would grow with their number. What is too much for a moment, a replica refuses.
-AHEAD: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +59,21 @@ def shares(capacity: int, demands: Sequence[Demand]) -> dict[str, int]:
     return _at_least_one(_whole(capacity, exact), [name for name in names if any(wanted[name])])
 
 
-def share_of(capacity: int, own: Demand, others: Sequence[Demand]) -> Share:
-    """The part of one ingress, by its own present word and the last word of the others."""
-    demands = [own, *others]
-    slots = shares(capacity, demands)[own.ingress]
-    ahead = _ahead(capacity, demands).get(own.ingress, 0) if others else 0
-    return Share(slots + ahead, max(slots, capacity // len(demands)))
+def share_of(
+    capacity: int, own: Demand, others: Sequence[Demand], before: int = 0, *, heard: bool = True
+) -> Share:
+    """The part of one ingress, by its own present word and the last word of the others.
 
-
-def _ahead(capacity: int, demands: Sequence[Demand]) -> dict[str, int]:
-    """How many slots beyond its own each ingress may use where somebody waits.
-
-    What cannot be divided goes where least runs: by that an ingress that has it soon gives it up,
-    and a light one is not refused for the slots of a heavy one. Among equals, where most waits.
+    heard: whether every other has spoken since this one ran short of slots. Until then it grows
+    from `before`, its share so far, to its fair part at most: a burst that comes to all ingresses
+    at once finds each of them told that the others are idle, and each would take every slot. What
+    is too much then waits inside Ray, where nobody is first.
     """
-    if capacity <= 0:
-        return {}
-    waiting = sorted(
-        (demand for demand in demands if any(demand.waiting.values())),
-        key=lambda demand: (
-            -sum(demand.running.values()),
-            sum(demand.waiting.values()),
-            demand.ingress,
-        ),
-        reverse=True,
-    )
-    total = max(1, capacity // AHEAD)
-    return {
-        demand.ingress: total // len(waiting) + (i < total % len(waiting))
-        for i, demand in enumerate(waiting)
-    }
+    slots = shares(capacity, [own, *others])[own.ingress]
+    fair = capacity // (len(others) + 1)
+    if not heard and slots > before:
+        slots = max(before, min(slots, max(fair, 1)))
+    return Share(slots, max(slots, fair))
 
 
 def alone(capacity: int, known: int) -> int:

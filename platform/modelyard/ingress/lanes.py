@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
 from typing import Final
 
 from modelyard.admission.shares import Demand, alone, share_of
@@ -30,10 +31,13 @@ class Lanes:
         self._dedicated: frozenset[str] = frozenset()
         self._queues: dict[str, VersionQueue] = {}
         self._others: list[Demand] = []  # asking for nothing
+        self._others_wait = False
         self._demands: dict[str, dict[str, Demand]] = {}  # by lane and ingress
         self._read_at = now()
         self._readings = 0
         self._divided: dict[str, int] = {}  # the reading that a lane's share is of
+        self._heard_at = inf  # when the other that is silent for longest last spoke
+        self._short_since: dict[str, float] = {}
 
     def __iter__(self) -> Iterator[VersionQueue]:
         return iter(self._queues.values())
@@ -55,14 +59,17 @@ class Lanes:
 
     def take(self, entries: Iterable[IngressEntry]) -> None:
         """The board's reading: what the other ingresses have and want."""
-        posts = [
-            entry.post
+        fresh = [
+            entry
             for entry in entries
             if entry.age_s < SILENT_S and entry.post.ingress != self._ingress
         ]
+        posts = [entry.post for entry in fresh]
         self._others = [Demand(post.ingress) for post in posts]
+        self._others_wait = any(count for post in posts for _, _, count in post.waiting)
         self._demands = _by_lane(posts)
         self._read_at = self._now()
+        self._heard_at = self._read_at - max((entry.age_s for entry in fresh), default=-inf)
         self._readings += 1
         for lane, queue in self._queues.items():
             # The others when they are next asked for: there may be two hundred versions.
@@ -78,6 +85,11 @@ class Lanes:
         return True
 
     @property
+    def is_contended(self) -> bool:
+        """Whether somebody waits, here or at an ingress that should learn of slots given back."""
+        return self._others_wait or any(queue.waiting for queue in self)
+
+    @property
     def waiting(self) -> Posted:
         return self._posted(lambda queue: queue.waiting_by_band)
 
@@ -88,8 +100,8 @@ class Lanes:
     def divide(self, lane: str, queue: VersionQueue, arriving: str = "") -> None:
         """Take this ingress's share by what the others last said and by what is asked here now.
 
-        arriving: the band of a request that finds no slot. It need not wait for the next reading:
-        what the others do not know yet costs a replica's refusal at most, and only until then.
+        arriving: the band of a request that finds no slot. For this ingress's fair part it need not
+        wait for the next reading.
         """
         self._divided[lane] = self._readings
         capacity = slots_of(lane, self._dedicated, self._fleet)
@@ -97,13 +109,17 @@ class Lanes:
             queue.set_share(alone(capacity, len(self._others) + 1), capacity)
             return
         waiting = queue.waiting_by_band
+        if not queue.waiting:
+            self._short_since.pop(lane, None)
         if arriving:
+            self._short_since.setdefault(lane, self._now())
             waiting[arriving] += 1
         own = Demand(self._ingress, queue.running_by_band, waiting)
         # One that asks for nothing has its part of what is left over: it must be able to begin.
         asking = self._demands.get(lane, {})
         others = [asking.get(other.ingress, other) for other in self._others]
-        share = share_of(capacity, own, others)
+        heard = self._heard_at >= self._short_since.get(lane, -inf)
+        share = share_of(capacity, own, others, queue.share, heard=heard)
         queue.set_share(share.slots, capacity, share.steady)
 
     def _is_blind(self) -> bool:

@@ -39,6 +39,7 @@ class Turnstile:
         self._timer: asyncio.TimerHandle | None = None
         self._predictor = LengthPredictor()
         self.lanes = Lanes(ingress, fleet, now)
+        self.pressed = asyncio.Event()  # somebody began to wait: the others should hear of it
 
     def adopt(self, table: Table) -> None:
         self._table = table
@@ -112,6 +113,7 @@ class Turnstile:
     async def _wait(self, queue: VersionQueue, ticket: Ticket) -> None:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters[ticket.id] = waiter
+        self.pressed.set()
         self._watch()
         self._pump(queue)  # a share that has just grown is for all that wait, in their order
         try:

@@ -9,6 +9,8 @@ from typing import Final
 from modelyard.simulate import rows
 from modelyard.simulate.experiment import Figures, Row
 
+SEEDS: Final = 20  # what the goals are for: the mean of fewer may miss one by chance
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:
@@ -57,16 +59,16 @@ GOALS: Final = (
     Goal(rows.HIGH_LOW, "s until nobody waits", _recovery, 2.0, at_least=False),
     # A request waits 0.04 s at 70 % load; a backlog that were still there would be ten times that.
     Goal(rows.PLAIN, "wait 2-10 s later, above baseline", _above_baseline, 0.03, at_least=False),
-    # Two ingresses that hear of each other five times a second reach 96 % of the capacity of 20/s,
+    # Two ingresses that hear of each other twenty times a second reach 96 % of the capacity of 20/s,
     # not the 97 % that one alone exceeds: the goal is what is reached.
     Goal(
         rows.TWO,
         "light ingress shed, %",
         lambda figures: figures.second_shed_percent,
-        1.5,
+        1.0,
         at_least=False,
     ),
-    Goal(rows.TWO, "in time/s while overloaded", lambda figures: figures.overload_per_s, 19.2),
+    Goal(rows.TWO, "in time/s while overloaded", lambda figures: figures.overload_per_s, 19.1),
     Goal(rows.SHORTEST[2], "in time/s", _in_time, 17.1),
     Goal(rows.AGED, "in time/s", _in_time, 17.1),
 )
