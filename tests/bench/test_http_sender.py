@@ -94,6 +94,41 @@ async def test_a_rejection_keeps_its_reason_and_when_to_return(loopback: Any) ->
     assert outcome.retryable
 
 
+async def test_what_the_server_said_is_kept_short_plain_and_without_the_key(loopback: Any) -> None:
+    keys = {"": "sk-my-secret-key"}
+    loopback.says(
+        {"error": {"code": "x", "message": "bad key\nsk-my-secret-key \x1b[31m" + "y" * 999}}, 401
+    )
+    (outcome,) = await ask(loopback, keys=keys)
+    assert outcome.message.startswith("bad key *** [31myy")
+    assert len(outcome.message) == 200
+    loopback.streams(b'event: error\ndata: {"code": "internal", "message": "it broke"}\n\n')
+    (outcome,) = await ask(loopback, route="generate")
+    assert (outcome.verdict, outcome.message) == (Verdict.FAILED, "it broke")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("slow down", "slow down"),
+        ("<html><body>no", ""),
+        ('{"detail": "Not Found"}', "Not Found"),
+        ('{"error": "no model"}', "no model"),
+        ('{"detail": [{"loc": 1}]}', '[{"loc": 1}]'),
+        ("[1]", ""),
+    ],
+)
+async def test_each_kind_of_error_body_has_its_sentence(
+    loopback: Any, body: str, said: str
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=500, text=body)
+
+    loopback.answer = answer
+    (outcome,) = await ask(loopback)
+    assert outcome.message == said
+
+
 async def test_a_peer_that_says_no_more_than_a_status_is_understood(loopback: Any) -> None:
     async def plain(request: web.Request) -> web.Response:
         return web.Response(status=429, text="slow down", headers={"Retry-After": "2"})

@@ -9,7 +9,7 @@ from modelyard.bench.group_record import GroupRecord, TimelineRecord
 from modelyard.bench.outcome import Outcome, Verdict
 from modelyard.bench.page import as_html
 from modelyard.bench.recorder import Recorder
-from modelyard.bench.result import Level, Options, Result, knee_of
+from modelyard.bench.result import NO_WINDOW_S, Level, Options, Result, highest_held, knee_of
 from modelyard.bench.terminal import print_result
 from modelyard.workload.mix import Workload
 from modelyard.workload.plan import Planned
@@ -82,6 +82,7 @@ def result(*levels: Level, **options: Any) -> Result:
         runs=("one",),
         levels=levels,
         knee_per_s=knee_of(levels, 95),
+        highest_held_per_s=highest_held(levels, 95),
     )
 
 
@@ -96,6 +97,44 @@ def test_the_knee_is_said_and_also_that_it_was_not_seen() -> None:
         "0.0 % of 100.00/s offered was good. "
         "Within the window 100.00/s completed, 0.00/s of them good."
     )
+
+
+def test_the_rates_that_a_sweep_left_out_are_said() -> None:
+    text = sentences.verdict(result(BAD, rates_per_s=(20, 30, 40)))
+    assert "The knee is below 20/s" in text
+    assert text.endswith("2 higher rates were left out: --all-rates measures them too.")
+    assert "left out" not in sentences.verdict(result(GOOD, BAD))
+    stopped = sentences.verdict(
+        result(GOOD.model_copy(update={"interrupted": True}), rates_per_s=(1, 2))
+    )
+    assert stopped.endswith("1 higher rate was left out: the run was stopped.")
+
+
+def test_a_rate_that_all_held_is_no_knee_and_is_labelled_so() -> None:
+    held = result(GOOD, level(20, 0.5))
+    assert (held.knee_per_s, held.highest_held_per_s) == (None, 20)
+    assert "held up to 20/s, no knee seen" in as_html(held)
+    assert "knee 10/s" in as_html(result(GOOD, BAD))
+
+
+def test_a_run_stopped_in_its_warm_up_shows_no_figures() -> None:
+    recorder = Recorder(WORKLOAD, warmup_s=5, duration_s=10)
+    stopped = GOOD.model_copy(
+        update={
+            "interrupted": True,
+            "window_s": NO_WINDOW_S,
+            "total": GroupRecord.of(recorder.total),
+            "streams": {name: GroupRecord.of(one) for name, one in recorder.streams.items()},
+        }
+    )
+    alone = result(stopped)
+    assert sentences.verdict(alone) == "Stopped during the warm-up: nothing was measured."
+    assert len(sentences.warnings(alone)) == 1
+    assert set(columns.by_rate(alone)[0][1:]) == {"-"}
+    assert "Stopped during the warm-up" in as_html(alone)
+    later = result(GOOD, stopped)
+    assert (later.knee_per_s, later.highest_held_per_s) == (None, 10)
+    assert "At 10/s, the highest rate measured" in sentences.verdict(later)
 
 
 def test_a_rate_that_holds_beyond_one_that_does_not_is_no_knee() -> None:
@@ -115,6 +154,14 @@ def test_a_generator_that_was_late_is_said_loudly_and_first() -> None:
     assert "At most 4 connections" in others[1]
 
 
+def test_a_generator_that_was_late_and_idle_blames_the_machine() -> None:
+    late = level(10, 0.1, late_s=0.5)
+    (text,) = sentences.warnings(result(late.model_copy(update={"cpu_cores": 0.02})))
+    assert "the machine is busy with other work" in text
+    assert "merge" not in text
+    assert "use several and merge" in sentences.warnings(result(late))[0]
+
+
 def test_a_lateness_that_does_not_matter_to_such_latencies_is_not_warned_of() -> None:
     assert level(10, 5.0, late_s=0.2).schedule_kept
     assert not level(10, 0.005, late_s=0.02).schedule_kept
@@ -122,6 +169,20 @@ def test_a_lateness_that_does_not_matter_to_such_latencies_is_not_warned_of() ->
 
 def test_causes_are_counted() -> None:
     assert sentences.causes(level(10, 0.1, refused=5)) == ["rejected 503 queue_full: 5"]
+
+
+def test_a_cause_has_what_the_server_said_of_it() -> None:
+    recorder = Recorder(WORKLOAD, warmup_s=0, duration_s=10)
+    planned = Planned(0, 0.0, WORKLOAD.streams[0], 1, 1)
+    for said in ("no <b>such</b> key", "another"):
+        recorder.answer(planned, Outcome(Verdict.FAILED, 0, 1, code="401", message=said))
+    total = GroupRecord.of(recorder.total)
+    assert GroupRecord.of(total.figures()) == total
+    shown = result(GOOD.model_copy(update={"total": total}))
+    assert sentences.causes(shown.levels[0]) == [
+        'error 401: 2, the server said "no <b>such</b> key"; give one of its keys with --api-key'
+    ]
+    assert "no &lt;b&gt;such&lt;/b&gt; key" in as_html(shown)
 
 
 def test_figures_of_a_tenant_are_those_of_its_streams() -> None:

@@ -117,6 +117,14 @@ def test_an_interrupted_sweep_has_the_figures_so_far() -> None:
     assert level.offered_per_s == pytest.approx(10, rel=0.2)
 
 
+def test_a_sweep_stopped_in_its_warm_up_has_no_window() -> None:
+    result = swept(10, 15, stop_at_s=3)
+    (level,) = result.levels
+    assert level.stopped_in_warmup
+    assert (result.knee_per_s, result.highest_held_per_s) == (None, None)
+    assert not swept(10, 15, stop_at_s=30).levels[0].stopped_in_warmup
+
+
 def test_a_result_says_what_it_was_made_of() -> None:
     result = swept(10)
     assert result.python == platform.python_version()
@@ -155,9 +163,9 @@ def test_a_server_that_keeps_up_is_not_accused_of_its_long_answers(
     rate_per_s: float, seed: int
 ) -> None:
     workload = NO_SLO.model_copy(update={"seed": seed})
-    assert swept(rate_per_s, workload=workload, sender=Slow()).knee_per_s == rate_per_s
+    assert swept(rate_per_s, workload=workload, sender=Slow()).highest_held_per_s == rate_per_s
     alone = swept(rate_per_s, workload=workload, sender=Slow(), warmup_s=0.0)
-    assert alone.knee_per_s == rate_per_s
+    assert alone.highest_held_per_s == rate_per_s
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -99,7 +99,7 @@ def test_a_run_prints_a_table_and_writes_json_and_a_page(server: Server, tmp_pat
     record = json.loads(json_file.read_text())
     first = record["levels"][0]["total"]
     assert first["rejections"] == [
-        {"code": "503", "reason": "queue_full", "count": first["refused"]}
+        {"code": "503", "reason": "queue_full", "count": first["refused"], "message": ""}
     ]
     assert first["completed"] + first["refused"] == first["offered"] > 5
     assert server.keys == {f"Bearer {DEMO}"}

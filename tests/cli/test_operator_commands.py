@@ -108,6 +108,18 @@ def test_why_reads_this_machines_logs_when_the_platform_cannot_say(
     assert "there is none" in missing.stderr
 
 
+def test_why_says_once_that_there_is_none(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, json={"error": {"message": "no log holds the request r-3"}})
+
+    client = AdminClient("http://test", "my_ops-1_secret", httpx.MockTransport(absent))
+    monkeypatch.setattr("modelyard.cli.why.AdminClient.from_settings", lambda settings: client)
+    missing = run("why", "r-3")
+    assert missing.exit_code == 1
+    assert missing.stderr.count("no log holds the request") == 1
+    assert "was read too" in missing.stderr
+
+
 def test_why_reads_them_without_a_key_and_says_so(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,18 @@ def test_a_served_request_in_words() -> None:
     ]
 
 
+def test_the_wait_and_what_was_made_smaller_are_said() -> None:
+    line = {"ts": "t", "status": 200, "queued_ms": 1140.2, "degraded": "max_output_tokens=16"}
+    assert in_words(line)[1:3] == ["waited 1.1 s for a slot", "capped: max_output_tokens=16"]
+    fallen = line | {"queued_ms": 12.0, "degraded": "fallback=gen@1.0.0"}
+    assert in_words(fallen)[1:3] == [
+        "waited 12 ms for a slot",
+        "answered by the fallback gen@1.0.0",
+    ]
+    assert "sent to the fallback gen@1.0.0" in in_words(fallen | {"status": 503})
+    assert not any("waited" in text or "capped" in text for text in in_words({"ts": "t"}))
+
+
 def test_a_refused_request_says_why() -> None:
     line = {
         "ts": "t",

@@ -26,10 +26,23 @@ def test_overload_says_which_goal_is_missed(
     goal = Goal(BEST_BOUND, "in time/s", lambda figures: figures.in_time_per_s, bound)
     monkeypatch.setattr(overload, "ROWS", (BEST_BOUND,))
     monkeypatch.setattr(overload, "GOALS", (goal,))
+    monkeypatch.setattr(overload, "SEEDS", 1)
     code, output = run(overload.main, "--seeds", "1")
     assert code == status
     assert ("MISSED" in output) is bool(status)
     assert "bounded queue, 10" in output
+
+
+def test_a_goal_is_not_missed_by_fewer_seeds_than_it_is_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    goal = Goal(BEST_BOUND, "in time/s", lambda figures: figures.in_time_per_s, 20.0)
+    monkeypatch.setattr(overload, "ROWS", (BEST_BOUND,))
+    monkeypatch.setattr(overload, "GOALS", (goal,))
+    code, output = run(overload.main, "--seeds", "1")
+    assert code == 0
+    assert "MISSED" not in output
+    assert "of 1 seeds; the goals are for 20" in output
 
 
 @pytest.mark.parametrize(("most", "status"), [(1.10, 0), (1.0, 1)])

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from modelyard.bench.group_record import GroupRecord, merged
 from modelyard.bench.latency_record import LatencyRecord
-from modelyard.bench.result import Level, Result
+from modelyard.bench.result import MIN_WINDOW_S, Level, Result
 
 HEAD: Final = (
     "offered/s",
@@ -32,7 +32,12 @@ MEANING: Final = (
 
 
 def figures(group: GroupRecord, window_s: float) -> list[str]:
-    """Cells under HEAD. Times in ms; rejected and errors are requests that ended so."""
+    """Cells under HEAD. Times in ms; rejected and errors are requests that ended so.
+
+    Dashes where the run was stopped in the warm-up, before there was a window.
+    """
+    if window_s < MIN_WINDOW_S:
+        return ["-"] * len(HEAD)
     return [
         f"{group.offered / window_s:.2f}",
         "-" if group.good_percent is None else f"{group.good_percent:.1f}",

@@ -16,9 +16,10 @@ class Figures:
     """Latencies are of completed requests only: a rejection is no latency.
 
     offered: requests that were due in the window and came to an end. attempts: with the retries.
-    rejections and errors: every attempt that ended so, by cause. refused and failed: requests whose
-    last attempt ended so. late: how long after it was due a request was sent. unmeasured: completed
-    streams with a bound on a time that was not seen; they are not good.
+    rejections and errors: every attempt that ended so, by cause. messages: what the server said,
+    one sample of each cause. refused and failed: requests whose last attempt ended so. late: how
+    long after it was due a request was sent. unmeasured: completed streams with a bound on a time
+    that was not seen; they are not good.
 
     What a server did is counted by when it was done, whenever it was due: completed_in_window,
     good_in_window, output_tokens_in_window (of answers that ended in it). What was due in the
@@ -44,6 +45,7 @@ class Figures:
     output_tokens: int = 0
     rejections: Counter[Cause] = field(default_factory=Counter)
     errors: Counter[Cause] = field(default_factory=Counter)
+    messages: dict[Cause, str] = field(default_factory=dict)
     e2e: LatencyHistogram = field(default_factory=LatencyHistogram)
     ttft: LatencyHistogram = field(default_factory=LatencyHistogram)
     itl: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -58,6 +60,8 @@ class Figures:
             self.rejected_after.record(outcome.ended - outcome.started)
         elif outcome.verdict is Verdict.FAILED:
             self.errors[outcome.code, outcome.reason] += 1
+        if outcome.message:
+            self.messages.setdefault((outcome.code, outcome.reason), outcome.message)
 
     def end(self, due: float, outcome: Outcome, *, good: bool) -> None:
         """The last attempt of a request that was due at `due`, on the outcome's clock."""
@@ -91,6 +95,8 @@ class Figures:
             mine, theirs = getattr(self, name), getattr(other, name)
             if isinstance(mine, LatencyHistogram):
                 mine.add(theirs)
+            elif name == "messages":
+                self.messages = theirs | mine
             else:
                 setattr(self, name, mine + theirs)
 

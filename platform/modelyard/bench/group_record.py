@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
 from modelyard.bench.figures import Figures
@@ -34,11 +34,15 @@ LATENCIES: Final = ("e2e", "ttft", "itl", "rejected_after", "late", "connection_
 
 
 class Cause(Frozen):
-    """code: the HTTP status, or the code of an event, or the client's word where there is none."""
+    """code: the HTTP status, or the code of an event, or the client's word where there is none.
+
+    message: one that the server gave with it, "" where it gave none.
+    """
 
     code: str
     reason: str
     count: int
+    message: str = ""
 
 
 class GroupRecord(Frozen):
@@ -80,8 +84,8 @@ class GroupRecord(Frozen):
             | {
                 "good_percent": figures.good_percent,
                 "attempts_per_request": figures.attempts_per_request,
-                "rejections": _causes(figures.rejections),
-                "errors": _causes(figures.errors),
+                "rejections": _causes(figures.rejections, figures.messages),
+                "errors": _causes(figures.errors, figures.messages),
             }
         )
 
@@ -90,6 +94,11 @@ class GroupRecord(Frozen):
         figures = Figures(
             rejections=Counter({(one.code, one.reason): one.count for one in self.rejections}),
             errors=Counter({(one.code, one.reason): one.count for one in self.errors}),
+            messages={
+                (one.code, one.reason): one.message
+                for one in (*self.rejections, *self.errors)
+                if one.message
+            },
         )
         for name in COUNTS:
             setattr(figures, name, getattr(self, name))
@@ -106,9 +115,11 @@ def merged(records: Iterable[GroupRecord]) -> GroupRecord:
     return GroupRecord.of(figures)
 
 
-def _causes(counts: Counter[tuple[str, str]]) -> tuple[Cause, ...]:
+def _causes(
+    counts: Counter[tuple[str, str]], messages: Mapping[tuple[str, str], str]
+) -> tuple[Cause, ...]:
     return tuple(
-        Cause(code=code, reason=reason, count=count)
+        Cause(code=code, reason=reason, count=count, message=messages.get((code, reason), ""))
         for (code, reason), count in counts.most_common()
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import aiohttp
@@ -14,7 +14,7 @@ import aiohttp
 from modelyard.bench.outcome import Outcome, Verdict
 from modelyard.bench.refusals import outcome_of_refusal, turned_away
 from modelyard.bench.wire.formats import FORMATS, Format, encoded, read_whole
-from modelyard.bench.wire.reading import Reading
+from modelyard.bench.wire.reading import Reading, plain
 from modelyard.bench.wire.sse import Event, EventParser
 from modelyard.bench.wire.texts import Texts
 from modelyard.contract.headers import DEADLINE_MS
@@ -66,6 +66,18 @@ class HttpSender:
         self._places = asyncio.Semaphore(connections) if connections else contextlib.nullcontext()
 
     async def send(self, planned: Planned) -> Outcome:
+        outcome = await self._send(planned)
+        return (
+            replace(outcome, message=self._shown(outcome.message)) if outcome.message else outcome
+        )
+
+    def _shown(self, message: str) -> str:
+        """Some servers repeat a key that they do not know, and a result holds none."""
+        for key in self._keys.values():
+            message = message.replace(key, "***") if key else message
+        return plain(message)
+
+    async def _send(self, planned: Planned) -> Outcome:
         asked = self._now()
         async with self._places:
             watch = Stopwatch(self._now(), self._now() - asked)
@@ -123,7 +135,14 @@ class HttpSender:
             verdict = Verdict.FAILED
             if watch.first is None and turned_away(code):
                 verdict = Verdict.REJECTED
-            return Outcome(verdict, watch.started, ended, code=code or "error", reason=reason)
+            return Outcome(
+                verdict,
+                watch.started,
+                ended,
+                code=code or "error",
+                reason=reason,
+                message=reading.message,
+            )
         if not reading.ended:
             return self._failed(watch, "broken_stream", "no terminal event", retryable=True)
         return Outcome(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from modelyard.bench.group_record import TimelineRecord
 from modelyard.bench.group_record import merged as merged_groups
-from modelyard.bench.result import SCHEMA, Level, Result, knee_of
+from modelyard.bench.result import SCHEMA, Level, Result, highest_held, knee_of
 from modelyard.contract.errors import ConfigError
 
 # Keys are named by tenants, which a workload names too; the rates measured are in the levels.
@@ -45,6 +45,7 @@ def merge(results: Sequence[Result]) -> Result:
             "options": first.options.model_copy(update={"rates_per_s": rates}),
             "levels": levels,
             "knee_per_s": knee_of(levels, first.options.goodput_percent),
+            "highest_held_per_s": highest_held(levels, first.options.goodput_percent),
             "runs": tuple(run for one in results for run in one.runs),
             "notes": (*first.notes, f"merged from {len(results)} runs, {how}"),
         }

@@ -21,6 +21,7 @@ class Outcome:
 
     started: when the attempt was sent. first: when a stream's first piece came. code: the HTTP
     status, or a word where there is none. reason: the server's word for it, or the client's.
+    message: what the server said of a failure, plain and short.
     tokens_counted: whether the server said output_tokens; else they are its pieces.
     """
 
@@ -31,6 +32,7 @@ class Outcome:
     gaps_s: tuple[float, ...] = ()
     code: str = "200"
     reason: str = ""
+    message: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     tokens_counted: bool = True

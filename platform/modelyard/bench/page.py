@@ -51,8 +51,8 @@ def _plots(result: Result) -> Iterator[str]:
     yield "<h2>Latency by rate</h2>" + plots.as_svg(plots.latency_by_rate(result))
     yield "<h2>Goodput by rate</h2>" + plots.as_svg(plots.goodput_by_rate(result))
     yield "<h2>Distribution</h2>" + plots.as_svg(plots.distribution(result))
-    knee = [level for level in result.levels if level.rate_per_s == result.knee_per_s]
-    shown = {level.rate_per_s: level for level in (*knee, result.levels[-1])}
+    held = [level for level in result.levels if level.rate_per_s == result.highest_held_per_s]
+    shown = {level.rate_per_s: level for level in (*held, result.levels[-1])}
     for rate_per_s, level in shown.items():
         yield f"<h2>Over time, at {rate_per_s:g}/s</h2>"
         yield plots.as_svg(plots.over_time(level, result.options.warmup_s))

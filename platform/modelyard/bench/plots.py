@@ -41,16 +41,17 @@ def latency_by_rate(result: Result) -> Figure:
 
 def goodput_by_rate(result: Result) -> Figure:
     figure, axes = _one("rate offered, 1/s", "requests/s")
-    rates = [level.rate_per_s for level in result.levels]
+    levels = _measured(result)
+    rates = [level.rate_per_s for level in levels]
     _line(axes, rates, rates, "offered", ":")
     _line(
         axes,
         rates,
-        [level.goodput_per_s for level in result.levels],
+        [level.goodput_per_s for level in levels],
         "good (within the SLO), done in the window",
     )
     for name, label in (("refused", "rejected"), ("failed", "failed")):
-        per_s = [getattr(level.total, name) / level.window_s for level in result.levels]
+        per_s = [getattr(level.total, name) / level.window_s for level in levels]
         _line(axes, rates, per_s, label)
     _knee(axes, result)
     axes.legend()
@@ -120,8 +121,14 @@ def _line(
 
 
 def _knee(axes: Axes, result: Result) -> None:
-    if result.knee_per_s is not None:
-        label = f"knee or beyond {result.knee_per_s:g}/s"
-        if result.knee_per_s < result.levels[-1].rate_per_s:
-            label = f"knee {result.knee_per_s:g}/s"
-        axes.axvline(result.knee_per_s, color="0.4", linestyle="--", linewidth=1, label=label)
+    held = result.highest_held_per_s
+    if held is not None:
+        label = f"held up to {held:g}/s, no knee seen"
+        if result.knee_per_s is not None:
+            label = f"knee {held:g}/s"
+        axes.axvline(held, color="0.4", linestyle="--", linewidth=1, label=label)
+
+
+def _measured(result: Result) -> list[Level]:
+    """Not those stopped in the warm-up, whose zeros are no measurement."""
+    return [level for level in result.levels if not level.stopped_in_warmup]

@@ -20,6 +20,8 @@ SCHEMA: Final = "modelyard/bench/v1"
 # Above both, what is measured is the generator: a timer alone is late by up to a millisecond.
 LATE_MS: Final = 10.0
 LATE_SHARE: Final = 0.05
+NO_WINDOW_S: Final = 1e-9  # of a run that was stopped in its warm-up: rates divide by it
+MIN_WINDOW_S: Final = 1e-6  # shorter ones are none: a merge adds some of the above
 
 
 class Options(Frozen):
@@ -55,6 +57,10 @@ class Level(Frozen):
     total: GroupRecord
     streams: dict[str, GroupRecord]
     timeline: TimelineRecord
+
+    @property
+    def stopped_in_warmup(self) -> bool:
+        return self.interrupted and self.window_s < MIN_WINDOW_S
 
     @property
     def offered_per_s(self) -> float:
@@ -96,7 +102,9 @@ class Level(Frozen):
 
 
 class Result(Frozen):
-    """knee_per_s: the highest rate up to which every rate held; None where it never did.
+    """knee_per_s: the last rate before the first that did not hold; None where no knee was seen.
+
+    highest_held_per_s: the highest rate up to which every rate held; None where none did.
 
     traces: SHA-256 of each recorded trace, by the name the workload gives it. runs: the ids of
     the runs it is made of, one for a run itself.
@@ -114,6 +122,7 @@ class Result(Frozen):
     runs: tuple[str, ...] = Field(min_length=1)
     levels: tuple[Level, ...] = Field(min_length=1)
     knee_per_s: float | None
+    highest_held_per_s: float | None = None
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> str:
@@ -127,14 +136,24 @@ class Result(Frozen):
 def knee_of(levels: tuple[Level, ...], goodput_percent: float) -> float | None:
     """The last rate before the first one that does not hold. levels: in order of rate.
 
+    None where all that were measured hold: the knee is somewhere above them.
+    """
+    measured = [level for level in levels if not level.stopped_in_warmup]
+    held = highest_held(levels, goodput_percent)
+    return None if not measured or held == measured[-1].rate_per_s else held
+
+
+def highest_held(levels: tuple[Level, ...], goodput_percent: float) -> float | None:
+    """The highest rate up to which every rate held. levels: in order of rate.
+
     Not the highest that holds: one that holds by luck beyond one that does not is no capacity.
     """
-    knee = None
+    highest = None
     for level in levels:
         if not level.held(goodput_percent):
             break
-        knee = level.rate_per_s
-    return knee
+        highest = level.rate_per_s
+    return highest
 
 
 def read_result(path: Path) -> Result:

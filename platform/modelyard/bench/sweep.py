@@ -15,7 +15,15 @@ import psutil
 from modelyard import __version__
 from modelyard.bench.group_record import GroupRecord, TimelineRecord
 from modelyard.bench.recorder import Recorder
-from modelyard.bench.result import SCHEMA, Level, Options, Result, knee_of
+from modelyard.bench.result import (
+    NO_WINDOW_S,
+    SCHEMA,
+    Level,
+    Options,
+    Result,
+    highest_held,
+    knee_of,
+)
 from modelyard.bench.retry import Retry
 from modelyard.bench.runner import Progress, Runner, Sender
 from modelyard.workload.mix import Workload
@@ -81,6 +89,7 @@ class Sweep:
             levels=tuple(levels),
             runs=(secrets.token_hex(8),),
             knee_per_s=knee_of(tuple(levels), self._options.goodput_percent),
+            highest_held_per_s=highest_held(tuple(levels), self._options.goodput_percent),
         )
 
     async def _level(self, rate_per_s: float) -> Level:
@@ -103,7 +112,7 @@ class Sweep:
         return Level(
             rate_per_s=rate_per_s,
             started_unix_s=unix_s,
-            window_s=max(measured_s - options.warmup_s, 1e-9),
+            window_s=max(measured_s - options.warmup_s, NO_WINDOW_S),
             drained_s=took_s,
             interrupted=self._stopped,
             cpu_cores=(time.process_time() - cpu_s) / took_s,

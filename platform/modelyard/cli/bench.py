@@ -67,14 +67,25 @@ def bench(
         list[str] | None,
         typer.Option(help="KEY, or TENANT=KEY for each tenant; @FILE reads it from a file."),
     ] = None,
-    workload: Annotated[Path | None, typer.Option(help="A YAML file: tenants, mixes.")] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML: tenants, mixes. Not with --steps or what else describes one stream."
+        ),
+    ] = None,
     route: Annotated[Route | None, typer.Option(help="What to ask for.")] = None,
     model: Annotated[Text, typer.Option(help="What to write in `model`.")] = None,
     rate: Annotated[
-        Text, typer.Option(help="Requests a second: 5, or to sweep 1,2,4 or 1:10:0.5.")
+        Text,
+        typer.Option(
+            help="Requests a second: 5, or to sweep 1,2,4 or 1:10:0.5. "
+            "With --steps, --replay or --workload: their new mean, all scaled to it."
+        ),
     ] = None,
     arrivals: Annotated[Spacing | None, typer.Option(help="Default: poisson.")] = None,
-    steps: Annotated[Text, typer.Option(help="26@120,14@180: /s for seconds; 5-50@60.")] = None,
+    steps: Annotated[
+        Text, typer.Option(help="26@120,14@180: /s for seconds; 5-50@60. Not with --workload.")
+    ] = None,
     replay: Annotated[Text, typer.Option(help="CSV: offset_s,input_tokens,output_tokens.")] = None,
     input_tokens: Annotated[Text, typer.Option(help=_LENGTH)] = None,
     output_tokens: Annotated[Text, typer.Option(help="Likewise.")] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -23,9 +24,9 @@ def why(
     Exit code 1 when no log holds it.
     """
     settings = Settings.from_environment()
-    lines, source = _lines(settings, request_id)
+    lines, missing = _lines(settings, request_id)
     if not lines:
-        typer.echo(f"no log holds the request {request_id} ({source})", err=True)
+        typer.echo(missing, err=True)
         raise typer.Exit(1)
     if output is Output.JSON:
         typer.echo(json.dumps({"request_id": request_id, "lines": lines}, indent=2))
@@ -36,14 +37,18 @@ def why(
 
 
 def _lines(settings: Settings, request_id: str) -> tuple[list[dict[str, Any]], str]:
-    """The log's lines, and where they were looked for."""
+    """The log's lines, and what to say where there are none."""
+    missing = f"no log holds the request {request_id}"
     if settings.api_key is None:
         source = f"only {settings.logs} was read: set MODELYARD_API_KEY to ask every ingress"
-        return find_in_logs(settings.logs, request_id), source
+        return find_in_logs(settings.logs, request_id), f"{missing} ({source})"
     try:
         with AdminClient.from_settings(settings) as client:
             answer = client.get(f"/admin/why/{quote(request_id, safe='')}")
     except AdminRefused as error:
         # Also where the platform is down: that is when an operator asks.
-        return find_in_logs(settings.logs, request_id), f"{error}; {settings.logs} was read"
-    return answer["lines"], "every ingress was asked"
+        lines = find_in_logs(settings.logs, request_id)
+        if error.status == HTTPStatus.NOT_FOUND:  # then its text is this sentence already
+            return lines, f"{error} ({settings.logs} was read too)"
+        return lines, f"{missing} ({error}; {settings.logs} was read)"
+    return answer["lines"], f"{missing} (every ingress was asked)"

@@ -47,6 +47,10 @@ def in_words(line: Mapping[str, Any]) -> list[str]:
     ]
     if line.get("model"):
         said.append(_routing(line))
+    if line.get("queued_ms") is not None:
+        said.append(f"waited {_time(line['queued_ms'])} for a slot")
+    if line.get("degraded"):
+        said.append(_degraded(line))
     said.append(_ending(line))
     if tokens := _tokens(line):
         said.append(tokens)
@@ -65,6 +69,18 @@ def _routing(line: Mapping[str, Any]) -> str:
             text += f", {line[name]}"
     attempts = line.get("attempt", 0)
     return text + f"), sent to a replica {attempts} time{'' if attempts == 1 else 's'}"
+
+
+def _degraded(line: Mapping[str, Any]) -> str:
+    kind, _, what = line["degraded"].partition("=")
+    if kind == "fallback":
+        answered = line.get("status", 200) < 400
+        return f"{'answered by' if answered else 'sent to'} the fallback {what}"
+    return f"capped: {line['degraded']}"
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def _ending(line: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ GOALS: Final = (
     Goal(rows.HIGH_LOW, "s until nobody waits", _recovery, 2.0, at_least=False),
     # A request waits 0.04 s at 70 % load; a backlog that were still there would be ten times that.
     Goal(rows.PLAIN, "wait 2-10 s later, above baseline", _above_baseline, 0.03, at_least=False),
-    # Two ingresses that hear of each other twenty times a second reach 96 % of the capacity of 20/s,
+    # Two ingresses that hear of each other twenty times a second reach 96 % of a capacity of 20/s,
     # not the 97 % that one alone exceeds: the goal is what is reached.
     Goal(
         rows.TWO,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from modelyard.simulate.experiment import Figures, run_rows
-from modelyard.simulate.goals import GOALS
+from modelyard.simulate.goals import GOALS, SEEDS
 from modelyard.simulate.rows import ROWS, trace_rows
 from modelyard.simulate.show import progress, show
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def main(
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row.")] = 20,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row.")] = SEEDS,
     trace: Annotated[
         list[Path] | None,
         typer.Option(help="CSV of recorded lengths; may be repeated: each is a tenant."),
@@ -36,7 +36,7 @@ def main(
 ) -> None:
     """8 slots of 0.4 s, 26/s for 120 s, then 14/s until 300 s; useful within 2 s.
 
-    Exit status 1 where a goal is missed, which the mean of few seeds may do.
+    Exit status 1 where a goal is missed; 0 with fewer seeds than the goals are for.
     """
     rows = ROWS if not trace else (*ROWS, *trace_rows(tuple(trace)))
     with progress("runs", len(rows) * seeds) as done:
@@ -48,8 +48,10 @@ def main(
         COLUMNS,
         [(name, *_cells(one)) for name, one in by_name.items()],
     )
-    show("Goals", ("policy", "figure", "is", "goal", ""), _goals(by_name))
-    raise typer.Exit(0 if all(goal.met(by_name) for goal in GOALS) else 1)
+    few = seeds < SEEDS
+    title = f"Goals (of {seeds} seeds; the goals are for {SEEDS})" if few else "Goals"
+    show(title, ("policy", "figure", "is", "goal", ""), _goals(by_name, few))
+    raise typer.Exit(0 if few or all(goal.met(by_name) for goal in GOALS) else 1)
 
 
 def _cells(one: Figures) -> tuple[str, ...]:
@@ -66,14 +68,14 @@ def _cells(one: Figures) -> tuple[str, ...]:
     )
 
 
-def _goals(figures: Mapping[str, Figures]) -> list[tuple[str, ...]]:
+def _goals(figures: Mapping[str, Figures], few: bool) -> list[tuple[str, ...]]:
     return [
         (
             goal.row.name,
             goal.what,
             f"{goal.value(figures):.3f}",
             f"{'>=' if goal.at_least else '<='} {goal.bound:g}",
-            "met" if goal.met(figures) else "MISSED",
+            "met" if goal.met(figures) else "not met" if few else "MISSED",
         )
         for goal in GOALS
     ]

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+MAX_MESSAGE: Final = 200  # characters that are shown
 
 
 @dataclass(slots=True)
 class Reading:
-    """pieces: events with content. ended: the terminal event came. error: its code and reason."""
+    """pieces: events with content. ended: the terminal event came. error: its code and reason.
+
+    message: the error's sentence, as the server wrote it.
+    """
 
     pieces: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
     ended: bool = False
     error: tuple[str, str] | None = None
+    message: str = ""
 
     def usage(self, record: Any) -> None:
         """Take what a `usage` object counts, under either of the usual pairs of names."""
@@ -37,7 +44,7 @@ class Reading:
 
     def fail(self, record: Any) -> None:
         """End with an error event. record: the whole of it, or its `error`."""
-        self.error = cause(record)
+        self.error, self.message = cause(record), message(record)
 
 
 def cause(record: Any) -> tuple[str, str]:
@@ -50,6 +57,28 @@ def cause(record: Any) -> tuple[str, str]:
     code = next(filter(None, (_word(error.get(n)) for n in ("modelyard_code", "code", "type"))), "")
     reason = next(filter(None, (_word(error.get(n)) for n in ("reason", "code", "type"))), "")
     return code, reason or _word(record.get("detail"))
+
+
+def message(record: Any) -> str:
+    """The sentence of an error body, as it is; "" where it has none."""
+    if not isinstance(record, Mapping):
+        return ""
+    error = record.get("error", record)
+    if isinstance(error, str):
+        return error
+    for holder in (error, record):
+        if isinstance(holder, Mapping):
+            for name in ("message", "detail"):
+                if text := holder.get(name):
+                    return text if isinstance(text, str) else json.dumps(text)
+    return ""
+
+
+def plain(text: str) -> str:
+    """One short line: no control character of a peer may reach a terminal."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(shown.split())
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
 
 
 def _word(value: Any) -> str:
