@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import Any, Final
 
 from modelyard.bench.wire.native import messages
@@ -16,7 +17,7 @@ _CONTENT: Final = ("content", "reasoning_content", "reasoning", "refusal", "tool
 _ENDINGS: Final = ("response.completed", "response.incomplete")  # the latter: at its token cap
 
 
-class _Choices:
+class _Choices(ABC):
     """Streams of choices that end with [DONE]."""
 
     def event(self, event: Event, reading: Reading) -> bool:
@@ -33,8 +34,9 @@ class _Choices:
         reading.usage(record.get("usage"))
         return any(self.content(choice) for choice in record.get("choices") or ())
 
+    @abstractmethod
     def content(self, choice: dict[str, Any]) -> bool:
-        raise NotImplementedError
+        """Whether a chunk's choice holds something that its caller sees."""
 
 
 class Chat(_Choices):
