@@ -16,8 +16,10 @@ from modelyard.admission.suspects import Deaths, Suspects
 from modelyard.control.ingress_post import IngressPost, Wish
 from modelyard.control.published import Published, aged, newer
 from modelyard.control.reading import Decided, IngressEntry, Reading
+from modelyard.lifecycle.drain import DrainOrder, drain_order
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
+from modelyard.lifecycle.restarts import Restarts
 
 NAME: Final = "modelyard-board"
 NAMESPACE: Final = "modelyard"
@@ -35,17 +37,25 @@ class BoardActor:
         self._published: tuple[Published, float] | None = None
         self._decided: tuple[tuple[Decided, ...], float] = ((), self._began)
         self._suspects = Suspects(time.monotonic)
+        self._restarts = Restarts()
 
-    async def post(self, report: ReplicaReport) -> None:
-        self._posts[report.replica] = (report, time.monotonic())
+    async def post(self, report: ReplicaReport) -> DrainOrder | None:
+        """Take a replica's word; the answer is an operator's order to it, if there is one."""
+        now = time.monotonic()
+        self._posts[report.replica] = (report, now)
+        self._restarts.heard(report)
+        published, _ = self._last_word(now)
+        return drain_order(published, report.replica)
 
     async def read(self) -> list[Post]:
         now = time.monotonic()
-        self._posts = {
-            replica: (report, at)
-            for replica, (report, at) in self._posts.items()
-            if now - at < _kept_s(report)
-        }
+        self._restarts.look(Post(report, now - at) for report, at in self._posts.values())
+        forgotten = [
+            replica for replica, (report, at) in self._posts.items() if now - at >= _kept_s(report)
+        ]
+        for replica in forgotten:
+            del self._posts[replica]
+        self._restarts.forget(forgotten)
         return [Post(report, now - at) for report, at in self._posts.values()]
 
     async def exchange(self, post: IngressPost) -> Reading:
@@ -71,6 +81,7 @@ class BoardActor:
             published_age_s=age_s,
             up_s=now - self._began,
             decisions=self._decisions(now),
+            restarts=self._restarts.totals(),
         )
 
     async def publish(self, published: Published) -> Published:
@@ -119,7 +130,7 @@ def _size(wish: Wish) -> tuple[int, float]:
 
 
 def _kept_s(report: ReplicaReport) -> float:
-    settled = report.phase in (Phase.READY, Phase.FAILED)
+    settled = report.phase in (Phase.READY, Phase.DRAINING, Phase.FAILED)
     return FORGET_AFTER_S if settled else FORGET_STARTING_AFTER_S
 
 
@@ -133,9 +144,18 @@ class Board:
         """Send and forget. Losing one is harmless: the next replaces it."""
         self._connect().post.remote(report)
 
-    async def confirm(self, report: ReplicaReport) -> None:
-        """Send and wait until it is there. Raises RayError, and looks for a new board next time."""
-        await self._call("post", report)
+    async def confirm(self, report: ReplicaReport) -> DrainOrder | None:
+        """Send and wait until it is there. Raises RayError, and looks for a new board next time.
+
+        Returns an operator's order to this replica (None from a board of an earlier release too).
+        """
+        return await self._call("post", report)  # type: ignore[no-any-return]
+
+    def confirm_blocking(self, report: ReplicaReport, timeout_s: float) -> None:
+        """The same from a thread, for a loop that may be stuck. Raises RayError or TimeoutError."""
+        import ray
+
+        ray.get(self._connect().post.remote(report), timeout=timeout_s)
 
     async def read(self) -> list[Post]:
         """Every live post with its age. The caller bounds the wait."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,11 +13,20 @@ from typing import Any, Final
 
 from cluster.board import NAMESPACE, Board
 from cluster.local import Running
+from cluster.replica_view import ReplicaView, plain, replica_views
 from modelyard.contract.errors import ModelyardError
 from modelyard.control.reading import Decided, Reading
-from modelyard.lifecycle.phases import Phase
-from modelyard.lifecycle.report import ReplicaReport
-from modelyard.routing.fleet import ALIVE_S
+from modelyard.lifecycle.report import Post
+
+__all__ = [
+    "AppView",
+    "ReplicaView",
+    "Unreachable",
+    "connected",
+    "read_apps",
+    "read_platform",
+    "views_of",
+]
 
 BOARD_WITHIN_S: Final = 15.0
 DECIDED_GONE_S: Final = 10.0  # the controller says it twice a second
@@ -24,25 +34,6 @@ DECIDED_GONE_S: Final = 10.0  # the controller says it twice a second
 
 class Unreachable(ModelyardError):
     """The cluster does not answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaView:
-    """A replica's phase and the seconds in it, by its last post; `age_s` is that post's age."""
-
-    replica: str
-    phase: Phase
-    phase_s: float
-    total_s: float
-    ongoing: int
-    pid: int
-    age_s: float
-    cause: str | None
-
-    @property
-    def gone(self) -> bool:
-        """Ready replicas post each second: a silent one is not there. Others post once a phase."""
-        return self.phase is Phase.READY and self.age_s > ALIVE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +95,13 @@ def read_platform(board: Board) -> tuple[list[AppView], Reading]:
 
 def views_of(applications: Mapping[str, Any], reading: Reading) -> list[AppView]:
     """From `applications` of Serve's details, as its REST gives them too, and the board's word."""
-    views: dict[str, list[ReplicaView]] = {}
+    posts: dict[str, list[Post]] = {}
     for post in reading.posts:
-        views.setdefault(post.report.app, []).append(_view(post.report, post.age_s))
+        posts.setdefault(post.report.app, []).append(post)
     decisions = {decided.app: decided for decided in reading.decisions}
+    now_s = time.time()
     return [
-        _app(name, app, views.get(name, []), decisions.get(name))
+        _app(name, app, replica_views(app, posts.get(name, []), now_s), decisions.get(name))
         for name, app in sorted(applications.items())
     ]
 
@@ -136,12 +128,12 @@ def _app(
     deployments = list(app["deployments"].values())
     messages = [app["message"], *(deployment["message"] for deployment in deployments)]
     states = Counter(
-        _plain(replica["state"]) for deployment in deployments for replica in deployment["replicas"]
+        plain(replica["state"]) for deployment in deployments for replica in deployment["replicas"]
     )
     desired = sum(deployment["target_num_replicas"] for deployment in deployments)
     return AppView(
         name=name,
-        status=_plain(app["status"]),
+        status=plain(app["status"]),
         message=next((message for message in messages if message), ""),
         states=dict(states),
         replicas=tuple(sorted((r for r in replicas if not r.gone), key=lambda r: r.replica)),
@@ -159,23 +151,3 @@ def _why(desired: int, decided: Decided | None) -> str:
         return decided.why
     # Serve waits for its up-scale or down-scale delay before it follows.
     return f"{decided.why}: soon {decided.replicas}"
-
-
-def _plain(state: Any) -> str:
-    """The controller answers with enums, its REST with their values."""
-    return str(getattr(state, "value", state))
-
-
-def _view(report: ReplicaReport, age_s: float) -> ReplicaView:
-    phase_s = report.phase_s + age_s
-    return ReplicaView(
-        replica=report.replica,
-        phase=report.phase,
-        phase_s=phase_s,
-        total_s=sum(seconds for _, seconds in report.phases)
-        + (0 if report.phase is Phase.READY else phase_s),
-        ongoing=report.ongoing,
-        pid=report.pid,
-        age_s=age_s,
-        cause=report.cause,
-    )

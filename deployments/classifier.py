@@ -6,13 +6,15 @@ from typing import Any
 from ray.serve import Application
 
 from deployments.door import deployment_of
-from deployments.small import Small, parse
+from deployments.small import Small, dtype_of, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
 from modelyard.contract.errors import ArtifactError
-from modelyard.contract.operations import Kind
+from modelyard.contract.operations import Kind, Operation
 from modelyard.contract.small import ClassifyRequest
+from modelyard.lifecycle.observed import Classified
+from modelyard.lifecycle.questions import Question, TextQuestion
 
 
 class Classifier(Small):
@@ -24,7 +26,7 @@ class Classifier(Small):
         from modelyard.batching import classify, encode
 
         limit = self.manifest.limits.max_context_tokens
-        self._encoder = encode.Encoder(self.folder, limit, head=True)
+        self._encoder = encode.Encoder(self.folder, limit, head=True, dtype=dtype_of(self.manifest))
         self._classify = classify.classify
         own = self._encoder.config.id2label
         self._labels = self.manifest.labels or tuple(own[index] for index in range(len(own)))
@@ -39,6 +41,16 @@ class Classifier(Small):
 
     def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
         return {"input": texts, "truncate_prompt_tokens": cut}
+
+    def warm_options(self, texts: list[str]) -> Sequence[tuple[Operation, dict[str, Any]]]:
+        return [(Operation.CLASSIFY, {"input": texts})]
+
+    async def observe_numbers(self, question: Question) -> Classified:
+        assert isinstance(question, TextQuestion)
+        answer = await self.answer_own(Operation.CLASSIFY, {"input": question.text})
+        ids = self._encoder.tokenizer.texts([question.text], "input")[0].ids
+        probabilities = answer["data"][0]["probs"]
+        return Classified(tuple(ids), dict(zip(self._labels, probabilities, strict=True)))
 
     async def answer(self, envelope: Envelope) -> Item:
         inputs = await self.read(envelope.body, self._prepare)

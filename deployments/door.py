@@ -38,7 +38,7 @@ class Door:
 
     async def __init__(self, args: Any) -> None:  # type: ignore[misc]
         self._shell = self.SHELL(args)
-        await self._shell.start(args.artifact)
+        await self._shell.start()
 
     async def call(self, envelope: Envelope) -> Answer:
         if self._shell.tracing is not None:

@@ -6,13 +6,15 @@ from typing import Any
 from ray.serve import Application
 
 from deployments.door import deployment_of
-from deployments.small import Small, parse
+from deployments.small import Small, dtype_of, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
 from modelyard.contract.errors import InvalidRequest
-from modelyard.contract.operations import Kind
+from modelyard.contract.operations import Kind, Operation
 from modelyard.contract.small import EmbeddingsRequest
+from modelyard.lifecycle.observed import Embedded
+from modelyard.lifecycle.questions import Question, TextQuestion
 
 
 class Embedder(Small):
@@ -23,7 +25,11 @@ class Embedder(Small):
     def open(self) -> None:
         from modelyard.batching import embed, encode
 
-        self._encoder = encode.Encoder(self.folder, self.manifest.limits.max_context_tokens)
+        self._encoder = encode.Encoder(
+            self.folder,
+            self.manifest.limits.max_context_tokens,
+            dtype=dtype_of(self.manifest),
+        )
         self._embed = embed
 
     def compute(self, batch: Sequence[Any]) -> Sequence[Any]:
@@ -31,6 +37,20 @@ class Embedder(Small):
 
     def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
         return {"input": texts, "truncate_prompt_tokens": cut}
+
+    def warm_options(self, texts: list[str]) -> Sequence[tuple[Operation, dict[str, Any]]]:
+        ids = self._encoder.tokenizer.texts(texts, "input")[0].ids
+        return [
+            (Operation.EMBED, {"input": texts, "encoding_format": "float", "dimensions": 8}),
+            (Operation.EMBED, {"input": texts, "encoding_format": "base64"}),
+            (Operation.EMBED, {"input": ids}),
+        ]
+
+    async def observe_numbers(self, question: Question) -> Embedded:
+        assert isinstance(question, TextQuestion)
+        answer = await self.answer_own(Operation.EMBED, {"input": question.text})
+        ids = self._encoder.tokenizer.texts([question.text], "input")[0].ids
+        return Embedded(tuple(ids), tuple(answer["data"][0]["embedding"]))
 
     async def answer(self, envelope: Envelope) -> Item:
         request, inputs = await self.read(envelope.body, self._prepare)

@@ -5,9 +5,10 @@ import importlib
 import json
 import logging
 import os
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any, Final
+from typing import Any
 
 from prometheus_client.registry import Collector
 from ray.serve import Application
@@ -15,27 +16,27 @@ from ray.serve import Application
 from deployments import traced, vllm_engine, vllm_requests, vllm_responses
 from deployments.coalesce import coalesced
 from deployments.door import deployment_of
+from deployments.engine_words import EngineWords
 from deployments.shell import Shell
+from deployments.vllm_golden import generated, golden_request
+from deployments.vllm_progress import EngineProcesses, progress_logger
 from deployments.vllm_tools import refuse_unseen_tools
 from modelyard.config.model_args import GeneratorArgs
 from modelyard.contract import native
 from modelyard.contract.envelope import Answer, Envelope, Item
-from modelyard.contract.errors import RequestError
+from modelyard.contract.errors import RequestError, StartError
 from modelyard.contract.features import require_features
 from modelyard.contract.operations import Kind, Operation
 from modelyard.lazy_timeout import LazyTimeout
+from modelyard.lifecycle.filler import Filler
+from modelyard.lifecycle.observed import Generated
+from modelyard.lifecycle.questions import GeneratorQuestion, Question
+from modelyard.lifecycle.warm import WarmRequest, generator_rounds
+from modelyard.lifecycle.watchdog import Evidence
 from modelyard.telemetry.replica_metrics import EngineMetrics
 from modelyard.tenancy.claim import cache_salt
 
 log = logging.getLogger("modelyard.generator")
-
-WARM_MESSAGES: Final = [{"role": "user", "content": "Say hello to the people of this team."}]
-WARM_PATHS: Final[tuple[dict[str, Any], ...]] = (
-    {"temperature": 0},
-    {"temperature": 0.8, "top_p": 0.9},
-    {"logprobs": True, "top_logprobs": 2},
-    {"response_format": {"type": "json_object"}},
-)
 
 
 class Generator(Shell):
@@ -44,19 +45,51 @@ class Generator(Shell):
     KIND = Kind.GENERATOR
     _engine: Any = None
 
+    def __init__(self, args: Any) -> None:
+        super().__init__(args)
+        self._processes = EngineProcesses()
+
     async def load(self) -> None:
-        vllm_engine.set_environment()
+        gpu = self.place.gpus > 0
+        vllm_engine.set_environment(gpu=gpu)
+        words = EngineWords()
         # Seconds of imports on a thread: the loop is Serve's own, and would miss its deadlines.
         await asyncio.to_thread(importlib.import_module, "vllm.v1.engine.async_llm")
-        self._engine, self._state = await vllm_engine.start_engine(
-            self.folder, self.manifest, self._args.engine, self.description
-        )
+        try:
+            self._engine, self._state = await vllm_engine.start_engine(
+                self.folder,
+                self.manifest,
+                self.args.engine,
+                self.description,
+                gpu=gpu,
+                stat_loggers=[progress_logger(self.progress)],
+            )
+        except Exception as error:
+            cause = await asyncio.to_thread(words.last_error) or str(error) or repr(error)
+            raise StartError(f"the engine did not start: {cause}") from error
 
     async def warm(self) -> None:
-        """Greedy, sampled, log-prob and grammar paths: each is slow the first time it runs."""
-        for extra in WARM_PATHS:
-            body = {"messages": WARM_MESSAGES, "max_tokens": 8} | extra
-            await self.answer(self.warm_envelope(Operation.CHAT, json.dumps(body).encode()))
+        encode = self._engine.get_tokenizer().encode
+        filler = Filler(lambda text: encode(text, add_special_tokens=False))
+        for together in generator_rounds(self.manifest, filler):
+            began = time.monotonic()
+            # Of the last round alone: what a first use costs is no part of a later step.
+            self.progress.longest_step_s = 0.0
+            with self.progress.measured():
+                await asyncio.gather(*(self._warm_one(one) for one in together))
+            log.info("warm-up: %s took %.2f s", together[0].name, time.monotonic() - began)
+
+    async def _warm_one(self, request: WarmRequest) -> None:
+        envelope = self.own_envelope(request.operation, json.dumps(request.body).encode())
+        await self.answer(envelope)
+
+    async def observe(self, question: Question) -> Generated:
+        assert isinstance(question, GeneratorQuestion)
+        chats = self.manifest.tokenizer.chat_template_sha256 is not None
+        operation, body = golden_request(question, chats=chats)
+        envelope = self.own_envelope(operation, json.dumps(body).encode())
+        self._meter_of(envelope)
+        return generated(await self._submit(envelope))
 
     async def check_health(self) -> None:
         """Serve calls this. A dead engine cannot be revived in place: this process must go."""
@@ -64,6 +97,15 @@ class Generator(Shell):
             self._die("the engine process is gone")
         await self._engine.check_health()
         await super().check_health()
+
+    def evidence(self) -> Evidence:
+        busy = self._engine is not None and bool(self._engine.get_num_unfinished_requests())
+        # A process that waits for a hung GPU spins: what it burns proves nothing.
+        cpu_s = None if self.place.gpus else self._processes.cpu_s()
+        return Evidence(self.progress.steps, busy, cpu_s)
+
+    def kill_engine(self) -> None:
+        self._processes.kill()
 
     def collectors(self) -> tuple[Collector, ...]:
         return (EngineMetrics(),)
@@ -234,7 +276,8 @@ class Generator(Shell):
 
     def _die(self, cause: str) -> None:
         """Leave at once: Serve replaces a dead actor in a second, an unhealthy one in many."""
-        log.critical("%s leaves for a replacement: %s", self._replica, cause)
+        log.critical("%s leaves for a replacement: %s", self._app, cause)
+        self.kill_engine()  # workers of a dead engine would keep the device's memory
         logging.shutdown()
         os._exit(1)
 

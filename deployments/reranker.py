@@ -7,13 +7,15 @@ from typing import Any
 from ray.serve import Application
 
 from deployments.door import deployment_of
-from deployments.small import Small, parse
+from deployments.small import Small, dtype_of, parse
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract import small_answers
 from modelyard.contract.envelope import Envelope, Item
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind, Operation
 from modelyard.contract.small import RerankRequest, ScoreRequest
+from modelyard.lifecycle.observed import Ranked
+from modelyard.lifecycle.questions import Question, RerankerQuestion
 
 
 class Reranker(Small):
@@ -28,7 +30,9 @@ class Reranker(Small):
         if kind is None:
             raise ArtifactError(f"{self.folder}: the manifest of a reranker must have a score_kind")
         ranker, limit = rank.RANKERS[kind], self.manifest.limits.max_context_tokens
-        encoder = encode.Encoder(self.folder, limit, head=ranker.HEAD)
+        encoder = encode.Encoder(
+            self.folder, limit, head=ranker.HEAD, dtype=dtype_of(self.manifest)
+        )
         if ranker.HEAD and encoder.config.num_labels != 1:
             raise ArtifactError(
                 f"{self.folder}: a cross-encoder has 1 label, this head has "
@@ -42,6 +46,25 @@ class Reranker(Small):
 
     def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
         return {"query": "warm", "documents": texts, "truncate_prompt_tokens": cut}
+
+    def warm_options(self, texts: list[str]) -> Sequence[tuple[Operation, dict[str, Any]]]:
+        score = {"text_1": texts[0], "text_2": texts}
+        return [
+            (Operation.RERANK, {"query": texts[0], "documents": texts, "return_documents": False}),
+            (Operation.SCORE, score),
+            (Operation.SCORE, {"text_1": texts * 2, "text_2": texts * 2}),
+        ]
+
+    async def observe_numbers(self, question: Question) -> Ranked:
+        assert isinstance(question, RerankerQuestion)
+        documents = list(question.documents)
+        body = {"query": question.query, "documents": documents}
+        results = (await self.answer_own(Operation.RERANK, body))["results"]
+        scores = {one["index"]: one["relevance_score"] for one in results}
+        texts = self._texts([question.query], documents, ("query", "documents"))
+        pairs = self._ranker.tokenize(texts)
+        ids = tuple(tuple(one.ids) for one in (*pairs.left, *pairs.right))
+        return Ranked(ids, tuple(scores[index] for index in range(len(documents))))
 
     async def answer(self, envelope: Envelope) -> Item:
         if envelope.operation == Operation.SCORE:

@@ -1,4 +1,4 @@
-"""What every model replica shares: start-up phases, the claim check, deadlines, error mapping.
+"""What every model replica shares: the claim check, deadlines, error mapping.
 
 A shell has no `__call__` and no FastAPI app. In HAProxy mode the top deployment of every app
 listens on all interfaces and answers through `__call__`; without one nothing can be reached.
@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, ClassVar
 
-import ray
 from prometheus_client.registry import Collector
-from ray import serve
 
 from cluster.board import Board
 from deployments import traced
-from modelyard.artifacts.manifest import Manifest, read_manifest
-from modelyard.artifacts.store import resolve
-from modelyard.artifacts.verify import verify as verify_files
+from deployments.replica import Place, ServeReplica
+from deployments.reporter import Reporter
+from deployments.start import started
+from deployments.vitals import Vitals
+from modelyard.artifacts.manifest import Manifest
 from modelyard.config.settings import Settings
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import (
-    ArtifactError,
     DeadlineExceeded,
     Internal,
     InvalidRequest,
@@ -35,8 +32,12 @@ from modelyard.contract.errors import (
     Unauthenticated,
 )
 from modelyard.contract.operations import OPERATIONS_OF, Kind, Operation
-from modelyard.lifecycle.phases import Phase, PhaseLog
-from modelyard.lifecycle.report import Description, ReplicaReport
+from modelyard.lifecycle.observed import Observed
+from modelyard.lifecycle.progress import Progress
+from modelyard.lifecycle.questions import Question
+from modelyard.lifecycle.report import Description
+from modelyard.lifecycle.watchdog import Evidence, Watchdog
+from modelyard.telemetry.device_metrics import Devices
 from modelyard.telemetry.exposition import Scrape
 from modelyard.telemetry.process_metrics import ProcessMetrics
 from modelyard.telemetry.replica_metrics import QueueMetrics
@@ -46,8 +47,6 @@ from modelyard.tenancy.entitlements import require_context, require_entitled
 
 log = logging.getLogger("modelyard.shell")
 
-POST_PERIOD_S = 1.0
-POST_WITHIN_S = 3.0
 _VERIFIED_CLAIMS_MAX = 4096
 
 
@@ -62,40 +61,44 @@ class Shell(ABC):
     tracing: Tracing | None = None
 
     def __init__(self, args: Any) -> None:
-        self._args = args
+        self.args = args
+        self._app = ""
         self._ongoing = 0
+        self.progress = Progress()
         self._claims: dict[str, Claim] = {}
 
-    async def start(self, artifact: str) -> None:
-        """Verify, load and warm; returns when the replica may serve. Posts each phase."""
-        context = serve.get_replica_context()
-        self._app = context.app_name
-        self._replica = context.replica_id.unique_id
-        self._node = ray.get_runtime_context().get_node_id()
-        self._board = Board()
-        self._phases = PhaseLog(time.monotonic)
-        self._post()
-        try:
-            settings = Settings.from_environment()
-            self._secret = settings.secret()
-            self._metrics = ProcessMetrics(
-                self._app, self._replica, self._secret, *self.collectors()
-            )
-            self.tracing = tracing_of(settings, self._app, self._replica, edge=False)
-            if self.tracing is not None:
-                self._metrics.add(self.tracing.queue)
-            await self._verify(resolve(artifact, settings.home))
-            self._enter(Phase.LOADING)
-            await self.load()
-            self._enter(Phase.WARMING)
-            await self.warm()
-        except Exception as error:
-            # Whatever it was, the fleet must learn why before Serve throws this process away.
-            self._enter(Phase.FAILED, cause=str(error) or type(error).__name__)
-            await asyncio.sleep(0.2)  # the post is sent in the background; Serve kills us at once
-            raise
-        self._enter(Phase.READY)
-        self._poster = asyncio.create_task(self._keep_posting())
+    async def start(self) -> None:
+        """Fetch, verify, load, warm and test; returns when the replica may serve."""
+        replica = ServeReplica()
+        self._app = replica.app
+        self._reporter = Reporter(replica, Board(), self.ongoing)
+        self._reporter.post()
+        self._held = await started(self, replica, self._reporter)
+        devices = Devices.of(replica.gpu_ids, _declared_bytes(self.manifest))
+        if devices is not None:
+            self._metrics.add(devices)
+        watchdog = Watchdog(self.args.watchdog.stall_after_s, self.progress.longest_step_s)
+        self._reporter.vitals = vitals = Vitals(
+            watchdog, self.evidence, self._reporter.tell, self.kill_engine, devices
+        )
+        vitals.start()
+        self._reporter.keep_posting()
+
+    def instrument(self, settings: Settings, replica: ServeReplica) -> None:
+        """Metrics and traces of this process, and the key that claims are signed with."""
+        self._secret = settings.secret()
+        self._metrics = ProcessMetrics(
+            replica.app, replica.replica, self._secret, *self.collectors()
+        )
+        self.tracing = tracing_of(settings, replica.app, replica.replica, edge=False)
+        if self.tracing is not None:
+            self._metrics.add(self.tracing.queue)
+
+    def adopt(self, folder: Path, manifest: Manifest, place: Place, secret: bytes) -> None:
+        """The version that this shell is to serve, and what it may use. secret: signs claims."""
+        self.folder, self.manifest = folder, manifest
+        self.description = Description.of(manifest)
+        self.place, self._secret = place, secret
 
     @abstractmethod
     async def load(self) -> None:
@@ -106,11 +109,16 @@ class Shell(ABC):
         """Run every path whose first use is slow."""
 
     @abstractmethod
+    async def observe(self, question: Question) -> Observed:
+        """Its answer to a golden question, on the path that callers' requests take."""
+
+    @abstractmethod
     async def answer(self, envelope: Envelope) -> Item:
         """The whole answer to a unary request. Raises RequestError."""
 
-    def warm_envelope(self, operation: Operation, body: bytes) -> Envelope:
-        """A request of the platform's own, for warm-up."""
+    def own_envelope(self, operation: Operation, body: bytes) -> Envelope:
+        """A request of the platform's own, for warm-up and self-test. Its tenant is nobody else's,
+        so that nothing of it is found in another tenant's prefix cache."""
         own = Claim("modelyard", "warm-up", "platform", "local", "interactive", (), ("*",))
         return Envelope(
             claim=sign(own, self._secret),
@@ -127,8 +135,7 @@ class Shell(ABC):
 
     async def check_health(self) -> None:
         """Raises when this process cannot serve any more. Downstream is never asked."""
-        if self._poster.done():
-            raise RuntimeError("this replica has stopped posting, so no ingress sends it anything")
+        self._reporter.require_posting()
 
     async def scrape(self, token: str) -> Scrape | Failure:
         """This process's metrics. token: a signed claim with the role scrape."""
@@ -137,6 +144,14 @@ class Shell(ABC):
     def collectors(self) -> tuple[Collector, ...]:
         """The sources of this replica's metrics."""
         return (QueueMetrics(lambda: (self._ongoing, 0)),)
+
+    @abstractmethod
+    def evidence(self) -> Evidence:
+        """What says whether it makes progress. For the watchdog's thread."""
+
+    def kill_engine(self) -> None:
+        """End the processes of its own that would outlive it. For the watchdog's thread."""
+        return
 
     def ongoing(self) -> int:
         """Requests that this replica works on."""
@@ -212,61 +227,7 @@ class Shell(ABC):
                 "the deadline passed before the model began", reason="expired", retryable=True
             )
 
-    async def _verify(self, folder: Path) -> None:
-        self._enter(Phase.VERIFYING)
-        self.folder = folder
-        self.manifest = read_manifest(self.folder)
-        if self.manifest.kind is not self.KIND:
-            raise ArtifactError(
-                f"{self.folder}: the artifact is a {self.manifest.kind}, this deployment serves a "
-                f"{self.KIND}: use import_path deployments.{self.manifest.kind}:app"
-            )
-        if self.manifest.full_name != self._app.partition("--")[0]:
-            raise ArtifactError(
-                f"{self.folder}: the artifact is {self.manifest.full_name}, but the app is named "
-                f"{self._app}: name the app after the artifact"
-            )
-        await asyncio.to_thread(verify_files, self.folder, self.manifest)
-        self.description = Description.of(self.manifest)
 
-    def _enter(self, phase: Phase, cause: str | None = None) -> None:
-        self._phases.enter(phase)
-        log.info("%s %s: %s%s", self._app, self._replica, phase, f": {cause}" if cause else "")
-        self._post(cause)
-
-    def _post(self, cause: str | None = None) -> None:
-        self._board.post(self._report(cause))
-
-    def _report(self, cause: str | None = None) -> ReplicaReport:
-        return ReplicaReport(
-            app=self._app,
-            replica=self._replica,
-            node=self._node,
-            pid=os.getpid(),
-            phase=self._phases.phase,
-            phase_s=self._phases.phase_s,
-            phases=self._phases.done,
-            ongoing=self.ongoing(),
-            slots=_slots(),
-            description=getattr(self, "description", None),
-            cause=cause,
-        )
-
-    async def _keep_posting(self) -> None:
-        """Once a second, for ever: a replica that stops posting counts as gone."""
-        while True:
-            await asyncio.sleep(POST_PERIOD_S)
-            try:
-                async with asyncio.timeout(POST_WITHIN_S):
-                    await self._board.confirm(self._report())
-            except Exception as error:  # noqa: BLE001  the edge of a background task
-                log.warning("the board did not take a post, the next may reach it: %r", error)
-
-
-def _slots() -> int:
-    """This replica's max_ongoing_requests, as it is now: Serve changes it without a restart.
-
-    Private in Ray 2.60 and nowhere public: a replica's own context has the number of replicas but
-    not their size, and the ingress's handle knows it as privately.
-    """
-    return int(serve.get_replica_context()._deployment_config.max_ongoing_requests)
+def _declared_bytes(manifest: Manifest) -> int | None:
+    declared = manifest.device.min_memory_gb
+    return None if declared is None else int(declared * 1e9)

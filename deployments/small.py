@@ -9,19 +9,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-import ray
 from prometheus_client.registry import Collector
 from pydantic import BaseModel, ValidationError
 
 from deployments.shell import Shell
+from deployments.vitals import thread_cpu_s
+from modelyard.artifacts.manifest import Manifest
 from modelyard.batching.batcher import Batcher
 from modelyard.config.table import describe
 from modelyard.config.tunables import BatchTunables
 from modelyard.contract.envelope import Envelope, Item, Usage
-from modelyard.contract.operations import OPERATIONS_OF
+from modelyard.contract.errors import Internal
+from modelyard.contract.operations import OPERATIONS_OF, Operation
 from modelyard.contract.small import MAX_INPUTS
 from modelyard.contract.small_answers import Head
 from modelyard.contract.validate import validated_json
+from modelyard.lifecycle.observed import NotFinite, Observed
+from modelyard.lifecycle.questions import Question
+from modelyard.lifecycle.watchdog import Evidence
 from modelyard.telemetry.replica_metrics import QueueMetrics
 
 log = logging.getLogger("modelyard.small")
@@ -33,6 +38,8 @@ log = logging.getLogger("modelyard.small")
 ON_LOOP_MAX_BYTES: Final = 4096
 ON_LOOP_MAX_COMMAS: Final = 32
 ON_LOOP_MAX_ROWS: Final = 16  # of an answer: writing 384 numbers takes 0.1 ms
+
+NOT_FINITE: Final = "not_finite"  # the reason that modelyard.batching.encode gives
 
 Request = TypeVar("Request", bound=BaseModel)
 Result = TypeVar("Result")
@@ -56,23 +63,70 @@ class Small(Shell):
     def warm_body(self, texts: list[str], cut: int) -> dict[str, Any]:
         """A request with these texts, cut to `cut` tokens."""
 
+    @abstractmethod
+    def warm_options(self, texts: list[str]) -> Sequence[tuple[Operation, dict[str, Any]]]:
+        """Every other path of a request: each encoding and operation."""
+
     async def load(self) -> None:
-        await asyncio.to_thread(self._open_on_thread, assigned_cpus())
-        self.batcher = Batcher(self.compute, self._tunables)
+        await asyncio.to_thread(self._open_on_thread, self.place.cpus)
+        self.batcher = Batcher(self.progress.counted(self.compute), self._tunables)
 
     async def warm(self) -> None:
-        """One short input, the longest, and a full batch: each makes torch choose its kernels."""
+        """Every option, then the shapes: one short input, a medium one, the longest and a full
+        batch. Each makes torch choose its kernels."""
+        for operation, body in self.warm_options(["warm up"]):
+            await self._warm_one(operation, body)
         limits, longest = self._tunables, self.manifest.limits.max_context_tokens
         count = min(limits.max_batch_size, MAX_INPUTS)
         full = max(8, min(limits.max_batch_tokens // count, longest))
+        shapes = [(1, min(8, longest)), (count, min(full, longest))]
+        asked = self.manifest.warmup.prompts
+        if "medium" in asked:
+            shapes.append((1, max(8, longest // 4)))
+        if "near-max-context" in asked:
+            shapes.append((1, longest))
         operation = OPERATIONS_OF[self.KIND][0]
-        for inputs, tokens in ((1, min(8, longest)), (1, longest), (count, min(full, longest))):
+        took: dict[float, dict[str, Any]] = {}
+        for inputs, tokens in shapes:
             body = self.warm_body(["warm " * tokens] * inputs, tokens)
-            body = body | {"model": self.manifest.full_name}
-            await self.answer(self.warm_envelope(operation, json.dumps(body).encode()))
+            took[await self._warm_one(operation, body)] = body
+        # The slowest again: what a first use costs is no part of a later batch.
+        self.progress.longest_step_s = 0.0
+        with self.progress.measured():
+            await self._warm_one(operation, took[max(took)])
+
+    async def _warm_one(self, operation: Operation, body: dict[str, Any]) -> float:
+        """Seconds that the request took."""
+        began = time.monotonic()
+        await self.answer_own(operation, body)
+        return time.monotonic() - began
+
+    async def answer_own(self, operation: Operation, body: dict[str, Any]) -> Any:
+        """The answer's JSON to a request of the platform's own."""
+        whole = body | {"model": self.manifest.full_name}
+        item = await self.answer(self.own_envelope(operation, json.dumps(whole).encode()))
+        return json.loads(item.data)
+
+    async def observe(self, question: Question) -> Observed:
+        """NotFinite where the answer path refuses what the model computed."""
+        try:
+            return await self.observe_numbers(question)
+        except Internal as error:
+            if error.reason != NOT_FINITE:
+                raise
+            return NotFinite(error.message)
+
+    @abstractmethod
+    async def observe_numbers(self, question: Question) -> Observed:
+        """The answer to a golden question. Raises Internal where it is no number."""
 
     def collectors(self) -> tuple[Collector, ...]:
         return (QueueMetrics(self._inputs),)
+
+    def evidence(self) -> Evidence:
+        # Where a GPU computes, the thread spins while it waits.
+        cpu_s = None if self.place.gpus else thread_cpu_s(self.progress.thread)
+        return Evidence(self.progress.steps, bool(self.batcher.statistics().running), cpu_s)
 
     def _inputs(self) -> tuple[int, int]:
         held = self.batcher.statistics()
@@ -112,10 +166,11 @@ class Small(Shell):
         self.open()
 
 
-def assigned_cpus() -> int:
-    """The CPUs that Ray set aside for this replica, at least 1. torch would take all it can see."""
-    resources: dict[str, float] = ray.get_runtime_context().get_assigned_resources()  # type: ignore[no-untyped-call]
-    return max(1, int(resources.get("CPU", 1)))
+def dtype_of(manifest: Manifest) -> Any:
+    """The torch dtype that a version computes in."""
+    import torch
+
+    return getattr(torch, manifest.runtime.dtype)
 
 
 def parse(model: type[Request], body: bytes) -> Request:

@@ -10,7 +10,7 @@ import argparse
 import contextvars
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -103,22 +103,21 @@ meter_of_request: contextvars.ContextVar[Meter | None] = contextvars.ContextVar(
 )
 
 
-def set_environment() -> None:
+def set_environment(*, gpu: bool) -> None:
     """Prepare this process for vLLM. Must run before vllm or torch is first imported."""
     os.environ.update(ENVIRONMENT)
-    if not has_gpu():
+    if not gpu:
         os.environ.update(CPU_ENVIRONMENT)
 
 
-def has_gpu() -> bool:
-    """Whether Ray gave this replica a GPU. Asking torch would initialise CUDA too early."""
-    import ray
-
-    return bool(ray.get_gpu_ids())
-
-
 async def start_engine(
-    folder: Path, manifest: Manifest, args: EngineArgs, description: Description
+    folder: Path,
+    manifest: Manifest,
+    args: EngineArgs,
+    description: Description,
+    *,
+    gpu: bool,
+    stat_loggers: Sequence[Any] = (),
 ) -> tuple[Any, State]:
     """The running engine and vLLM's serving objects. Must run on the loop that will serve."""
     from starlette.datastructures import State
@@ -128,13 +127,14 @@ async def start_engine(
     from vllm.entrypoints.launchers.cli_args import FrontendArgs
 
     engine_args = AsyncEngineArgs(
-        **engine_options(folder, manifest, args, gpu=has_gpu()),
+        **engine_options(folder, manifest, args, gpu=gpu),
         structured_outputs_config=StructuredOutputsConfig(**STRUCTURED_OUTPUTS),
     )
-    engine = metered_class().from_engine_args(engine_args)
+    engine = metered_class().from_engine_args(engine_args, stat_loggers=list(stat_loggers))
+    tool_call_parser = manifest.runtime.engine_args.tool_call_parser
     frontend = FrontendArgs(
-        enable_auto_tool_choice=manifest.tool_call_parser is not None,
-        tool_call_parser=manifest.tool_call_parser,
+        enable_auto_tool_choice=tool_call_parser is not None,
+        tool_call_parser=tool_call_parser,
         tool_strict_level="parameter",  # tool arguments obey their schema without asking for it
         enable_prompt_tokens_details=True,
         fingerprint_mode="custom",
@@ -154,10 +154,14 @@ def engine_options(
     folder: Path, manifest: Manifest, args: EngineArgs, *, gpu: bool
 ) -> dict[str, Any]:
     """AsyncEngineArgs as a dict. What changes answers comes from the manifest, not from `args`."""
+    # Its parser of tool calls is the serving layer's, not the engine's.
+    of_version = manifest.runtime.engine_args.model_dump(
+        exclude_none=True, exclude={"tool_call_parser"}
+    )
     options: dict[str, Any] = {
         "model": str(folder),
         "served_model_name": [manifest.full_name],
-        "dtype": "bfloat16",
+        "dtype": manifest.runtime.dtype,
         "max_model_len": manifest.limits.max_context_tokens,
         "generation_config": "vllm",
         "enable_prefix_caching": True,
@@ -170,7 +174,7 @@ def engine_options(
             "block_size": CPU_BLOCK_SIZE,
             "kv_cache_memory_bytes": 256 * 1024 * 1024,
         }
-    return options | args.model_dump(exclude_none=True)
+    return options | of_version | args.model_dump(exclude_none=True)
 
 
 def metered_class() -> Any:

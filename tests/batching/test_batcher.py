@@ -142,13 +142,56 @@ async def test_an_abandoned_batch_keeps_its_slot_until_it_really_ends() -> None:
     gone = asyncio.create_task(batcher.submit(1, 4))
     await model.started.wait()
     gone.cancel()
-    await asyncio.wait([gone])
     after = asyncio.create_task(batcher.submit(2, 4))
-    await asyncio.sleep(0)
+    await turns()
+    gone.cancel()  # its deadline, after its caller left
+    await turns()
+    assert not gone.done()
     assert batcher.statistics().running == 1
     assert model.batches == [[1]]
     model.go.set()
     assert await after == 4  # Model itself asserts that the two never overlapped
+    assert gone.cancelled()
+
+
+async def test_a_request_that_times_out_is_held_only_for_what_is_being_computed() -> None:
+    model = Model(held=True)
+    batcher = Batcher(model, BatchTunables(max_batch_size=2))
+
+    async def timed() -> None:
+        async with asyncio.timeout(0):
+            await batcher.submit_all([(number, 4) for number in (1, 2, 3)])
+
+    first = asyncio.create_task(batcher.submit_all([(7, 4), (8, 4)]))
+    await model.started.wait()
+    with pytest.raises(TimeoutError):  # all of it waited
+        await timed()
+    both = asyncio.create_task(batcher.submit_all([(4, 4), (5, 4), (6, 4)]))
+    await turns()
+    assert batcher.statistics().waiting == 3
+    model.go.set()
+    assert (await first, await both) == ([14, 16], [8, 10, 12])
+    assert model.batches == [[7, 8], [4, 5], [6]]
+
+
+async def test_a_request_in_two_batches_is_out_of_the_queue_at_once() -> None:
+    model = Model(held=True)
+    batcher = Batcher(model, BatchTunables(max_batch_size=2))
+    gone = asyncio.create_task(batcher.submit_all([(number, 4) for number in (1, 2, 3)]))
+    await model.started.wait()
+    gone.cancel()
+    await turns()
+    assert not gone.done()
+    assert batcher.statistics() == BatchStatistics(waiting=0, running=2, batches=0, items=0)
+    model.go.set()
+    await asyncio.wait([gone])
+    assert model.batches == [[1, 2]]
+
+
+async def turns() -> None:
+    """Let everything that can run do so."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def test_a_wrong_number_of_results_is_our_fault() -> None:

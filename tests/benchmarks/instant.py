@@ -13,10 +13,11 @@ from ray.serve import Application
 from deployments import vllm_engine
 from deployments.door import deployment_of
 from deployments.generator import Generator
-from modelyard.artifacts.manifest import MANIFEST_NAME, Limits, Manifest
+from modelyard.artifacts.manifest import Limits
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract.envelope import Envelope
 from modelyard.contract.operations import Kind
+from modelyard.testing.tiny_model import write_tiny_model
 
 NAME: Final = "instant"
 VERSION: Final = "1.0.0"
@@ -95,8 +96,8 @@ class Instant(Generator):
         return
 
     async def check_health(self) -> None:
-        if self._poster.done():
-            raise RuntimeError("this replica has stopped posting")
+        """Without an engine that could be asked."""
+        self._reporter.require_posting()
 
     async def _submit(self, envelope: Envelope) -> Any:
         meter = vllm_engine.meter_of_request.get()
@@ -113,19 +114,16 @@ class Instant(Generator):
 
 
 def write_artifact(folder: Path) -> None:
-    """A version with no files: only its manifest."""
-    manifest = Manifest(
-        schema="modelyard/manifest/v1",
+    """A folder that passes every check, though nothing ever computes with its weights."""
+    limits = Limits(max_context_tokens=4096, max_output_tokens=1024, drain_s=60)
+    write_tiny_model(
+        folder,
         name=NAME,
         version=VERSION,
         kind=Kind.GENERATOR,
-        license="Apache-2.0",
+        limits=limits,
         source="tests/benchmarks/instant.py",
-        limits=Limits(max_context_tokens=4096, max_output_tokens=1024),
-        files=(),
     )
-    folder.mkdir(parents=True)
-    (folder / MANIFEST_NAME).write_bytes(manifest.canonical())
 
 
 deployment = deployment_of(Instant, max_ongoing_requests=1000)

@@ -6,31 +6,25 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from modelyard.artifacts.manifest import Limits, Manifest
+from modelyard.artifacts.manifest import MANIFEST_NAME, Identity
 from modelyard.artifacts.starter import prepare as starter
 from modelyard.artifacts.starter.recipe import VERSION, Recipe, Source
 from modelyard.cli import models as under_test
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
+from modelyard.testing.manifests import an_identity
+from modelyard.testing.tiny_model import write_tiny_files
 
 runner = CliRunner()
 
 
-def build(folder: Path) -> Manifest:
-    (folder / "config.json").write_text("{}")
-    return Manifest(
-        schema="modelyard/manifest/v1",
-        name="tiny",
-        version=VERSION,
-        kind=Kind.EMBEDDER,
-        license="MIT",
-        source="here",
-        limits=Limits(max_context_tokens=8),
-        files=(),
-    )
+def build(folder: Path) -> Identity:
+    identity = an_identity(version=VERSION)
+    write_tiny_files(folder, identity)
+    return identity
 
 
-def fail(folder: Path) -> Manifest:
+def fail(folder: Path) -> Identity:
     raise ArtifactError("tiny: accuracy 0.5, expected at least 0.85")
 
 
@@ -96,7 +90,8 @@ def test_list_as_json(tmp_path: Path, tiny: Recipe) -> None:
     assert record["name"] == "tiny@1.0.0"
     assert record["kind"] == "embedder"
     assert record["present"] is True
-    assert record["size_bytes"] == 2
+    files = [path for path in (tmp_path / "tiny" / VERSION).iterdir() if path.name != MANIFEST_NAME]
+    assert record["size_bytes"] == sum(path.stat().st_size for path in files)
     assert len(record["digest"]) == 64
 
 

@@ -53,3 +53,15 @@ def test_a_terminal_gets_a_table() -> None:
     text = "\n".join(shown([view(Phase.LOADING, 1.0)], terminal=True))
     assert "since start" in text
     assert "gen@1.0.0 r1" in text
+
+
+def fetching(done_bytes: int) -> AppView:
+    fetched = (done_bytes, 200_000_000)
+    one = ReplicaView("r1", Phase.FETCHING, 1.0, 1.0, 0, 1, 0.1, None, fetched=fetched)
+    return AppView("gen@1.0.0", "DEPLOYING", "", {}, (one,))
+
+
+def test_a_log_says_a_fetch_once_and_a_terminal_its_bytes() -> None:
+    readings = [[fetching(50_000_000)], [fetching(100_000_000)]]
+    assert shown(*readings) == [f"  {'gen@1.0.0 r1':<36} Fetching 50 of 200 MB 1.0 s"]
+    assert "Fetching 100 of 200 MB" in "\n".join(shown(*readings, terminal=True))

@@ -10,6 +10,7 @@ from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Override, Published
 from modelyard.control.reading import IngressEntry, Reading
 from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.probes import Probes
 
 READY = ReplicaView("r-1", Phase.READY, 60.4, 12.34, 3, 41, 0.2, None)
 LOADING = ReplicaView("r-2", Phase.LOADING, 7.0, 9.0, 0, 42, 6.0, None)
@@ -122,3 +123,27 @@ def test_as_json_the_same() -> None:
     assert record["control"]["overrides"][0]["author"] == "ops-1"
     assert record["ingresses"][0]["in_flight"] == {"gen@1": 2, "emb@1": 1}
     assert board_record(reading(published=None))["control"] is None
+
+
+def test_a_replica_shows_its_digest_and_where_its_start_went() -> None:
+    phases = ((Phase.FETCHING, 0.1), (Phase.LOADING, 3.25), (Phase.SELF_TEST, 0.5))
+    view = ReplicaView(
+        "r-1", Phase.READY, 60.0, 3.85, 3, 41, 0.5, None, digest8="12345678", phases=phases
+    )
+    (line,) = app_lines([AppView("gen@1", "RUNNING", "", {}, (view,))])
+    assert "started in 3.9 s (Fetching 0.1, Loading 3.2, SelfTest 0.5), 3 ongoing" in line
+    assert line.endswith("pid 41, digest 12345678")
+
+
+def test_a_fetch_says_how_far_it_is() -> None:
+    fetched = (120_000_000, 269_000_000)
+    view = ReplicaView("r-1", Phase.FETCHING, 2.0, 2.0, 0, 41, 0.5, None, fetched=fetched)
+    (line,) = app_lines([AppView("gen@1", "DEPLOYING", "", {}, (view,))])
+    assert "Fetching 2 s, 120 of 269 MB, 0 ongoing" in line
+
+
+def test_a_replica_without_progress_is_marked() -> None:
+    probes = Probes(startup=True, readiness=False, liveness=False)
+    view = ReplicaView("r-1", Phase.READY, 2.0, 2.0, 9, 41, 0.5, None, probes=probes)
+    (line,) = app_lines([AppView("gen@1", "RUNNING", "", {}, (view,))])
+    assert line.endswith("NOT LIVE")

@@ -89,3 +89,14 @@ def test_what_is_fixed_at_the_start_is_refused_afterwards(
 ) -> None:
     with pytest.raises(ConfigError, match=f"{named}.*make down"):
         _require_same(running, deployment, port_offset, plain_proxy)
+
+
+def test_a_failed_self_test_is_told_in_one_line() -> None:
+    cause = "SelfTest: golden prompt capital: the text differs:\n expected 'Paris.', got 'Lyon.'"
+    replica = ReplicaView("abc", Phase.FAILED, 1.0, 1.0, 0, 1, 3, cause)
+    with pytest.raises(StartFailed) as caught:
+        _raise_if_failed([AppView("gen@1", "DEPLOYING", "", {}, (replica,))], waited_s=10)
+    assert str(caught.value) == (
+        "gen@1 failed to start: SelfTest: golden prompt capital: the text differs: "
+        "expected 'Paris.', got 'Lyon.'"
+    )

@@ -11,8 +11,12 @@ from ray.exceptions import ActorDiedError, RayError
 from cluster import board
 from cluster.board import FORGET_AFTER_S, FORGET_STARTING_AFTER_S, Board, BoardActor
 from modelyard.admission.suspects import Deaths, Suspects
+from modelyard.control.published import Override, Published
+from modelyard.lifecycle.cause import Cause
+from modelyard.lifecycle.drain import DrainOrder
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
+from modelyard.lifecycle.restarts import SILENT_S, Restart
 
 REPORT = ReplicaReport("gen@1.0.0", "r-1", "node-a", 41, Phase.READY, 2.0)
 OTHER = replace(REPORT, replica="r-2", pid=42)
@@ -133,3 +137,30 @@ async def test_every_ingress_learns_of_the_deaths_that_another_saw(clock: Clock)
     clock.now_s += 5
     await door.share_deaths(two)
     assert two.deaths() == {"replica-1": (5.0, {"digest": 1})}
+
+
+def order(target: str) -> Published:
+    return Published(1, 1, overrides=(Override("drain", target, None, "ops-1", "a slow disk", 60),))
+
+
+async def test_a_replica_hears_its_order_in_the_answer_to_its_post(clock: Clock) -> None:
+    actor = BoardActor()
+    assert await actor.post(REPORT) is None
+    await actor.publish(order(f"replica:{REPORT.replica}"))
+    assert await actor.post(REPORT) == DrainOrder("ops-1", "a slow disk")
+    assert await actor.post(OTHER) is None
+    clock.now_s += 61
+    assert await actor.post(REPORT) is None
+
+
+async def test_a_ready_replica_that_falls_silent_is_counted_once(clock: Clock) -> None:
+    actor = BoardActor()
+    ready = replace(REPORT, phase=Phase.READY)
+    await actor.post(ready)
+    assert (await actor.read_all()).restarts == ()
+    clock.now_s += SILENT_S + 1
+    crashed = (Restart(ready.app, Cause.CRASHED, 1),)
+    assert (await actor.read_all()).restarts == crashed
+    clock.now_s += FORGET_AFTER_S
+    assert (await actor.read_all()).posts == ()
+    assert (await actor.read_all()).restarts == crashed

@@ -8,15 +8,23 @@ from typing import Any
 import pytest
 from ray.serve.schema import ApplicationStatus
 
-from cluster.observe import DECIDED_GONE_S, AppView, _app, _view, views_of
+from cluster.observe import DECIDED_GONE_S, AppView, _app, views_of
+from cluster.replica_view import ReplicaView, replica_views, view_of
 from modelyard.control.reading import Decided, Reading
 from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.probes import Probes
 from modelyard.lifecycle.report import Post, ReplicaReport
 from modelyard.routing.fleet import ALIVE_S
+from modelyard.testing.in_memory import post
 
+NOW_S = 1_000_000.0
 PHASES = ((Phase.FETCHING, 1.0), (Phase.VERIFYING, 0.5))
 REPORT = ReplicaReport("gen@1.0.0", "r-1", "node-a", 41, Phase.LOADING, 2.0, PHASES)
 READY = replace(REPORT, phase=Phase.READY, phase_s=60.0, ongoing=3)
+
+
+def _view(report: ReplicaReport, age_s: float) -> ReplicaView:
+    return view_of(Post(report, age_s))
 
 
 def deployment_of(message: str = "", target: int = 1, **states: int) -> dict[str, Any]:
@@ -63,6 +71,77 @@ def test_only_a_silent_ready_replica_is_gone(
     report: ReplicaReport, age_s: float, gone: bool
 ) -> None:
     assert _view(report, age_s).gone is gone
+
+
+def serves(
+    replicas: dict[str, tuple[str, float]],
+    message: str = "",
+    args: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """An app of Serve's details; of each replica its state and how long ago it was started."""
+    config = {"args": {"artifact": "file:///gen"} | (args or {})}
+    record = deployment_of(message) | {
+        "replicas": [
+            {"replica_id": name, "state": state, "start_time_s": NOW_S - ago_s, "pid": None}
+            for name, (state, ago_s) in replicas.items()
+        ]
+    }
+    return app_of(Generator=record) | {"deployed_app_config": config}
+
+
+def test_a_replica_that_has_not_posted_is_scheduled_with_its_seconds() -> None:
+    (view,) = replica_views(serves({"a": ("STARTING", 12.0)}), [], NOW_S)
+    assert (view.replica, view.phase, view.phase_s, view.cause) == (
+        "a",
+        Phase.SCHEDULED,
+        12.0,
+        None,
+    )
+    assert view.probes == Probes(startup=False, readiness=False, liveness=True)
+
+
+def test_one_that_waits_too_long_says_what_ray_waits_for() -> None:
+    record = serves({"a": ("STARTING", 601.0)}, "needs 4 GPUs,\n 0 available")
+    (view,) = replica_views(record, [], NOW_S)
+    assert view.cause is not None
+    assert "the phase Scheduled took longer than its budget of 600 s" in view.cause
+    assert view.cause.endswith("(needs 4 GPUs, 0 available)")
+
+
+def test_the_apps_own_budget_counts() -> None:
+    record = serves({"a": ("STARTING", 6.0)}, args={"start_budgets": {"scheduled_s": 5}})
+    (view,) = replica_views(record, [], NOW_S)
+    assert "its budget of 5 s" in (view.cause or "")
+
+
+def test_a_replica_that_posts_is_shown_once() -> None:
+    record = serves({"r-1": ("STARTING", 12.0)})
+    (view,) = replica_views(record, [Post(REPORT, 1.0)], NOW_S)
+    assert view.phase is Phase.LOADING
+
+
+def test_apps_without_an_artifact_are_counted_and_not_shown() -> None:
+    record = serves({"a": ("STARTING", 12.0)}) | {"deployed_app_config": {"args": {}}}
+    assert replica_views(record, [], NOW_S) == []
+
+
+def test_a_replica_that_serve_stops_drains_before_it_says_so() -> None:
+    record = serves({"r-1": ("STOPPING", 12.0)})
+    (view,) = replica_views(record, [Post(READY, 0.5)], NOW_S)
+    assert view.phase is Phase.DRAINING
+    assert view.probes == Probes(startup=True, readiness=False, liveness=True)
+
+
+def test_a_draining_replica_that_fell_silent_is_gone() -> None:
+    draining = replace(READY, phase=Phase.DRAINING)
+    assert not _view(draining, ALIVE_S).gone
+    assert _view(draining, ALIVE_S + 0.1).gone
+
+
+def test_a_view_has_the_digest_and_the_phases() -> None:
+    view = view_of(Post(post("gen@1.0.0").report, 0.5))
+    assert view.digest8 == post("gen@1.0.0").report.description.digest[:8]  # type: ignore[union-attr]
+    assert view.phases == post("gen@1.0.0").report.phases
 
 
 def test_an_app_shows_its_living_replicas_in_order() -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from cluster.ports import LocalPorts
 from deployments import vllm_engine
-from modelyard.artifacts.manifest import Limits, Manifest
+from modelyard.artifacts.manifest import Device, Limits, Manifest, Warmup, read_manifest
 from modelyard.config.check import RULES, check_document
 from modelyard.config.document import parse_document
 from modelyard.config.faults import Fault, Severity
@@ -21,6 +22,7 @@ from modelyard.config.rules.environment import RESERVED, RESERVED_PREFIXES
 from modelyard.config.rules.safety import RAY_PORTS
 from modelyard.contract.errors import ConfigError
 from modelyard.contract.operations import Kind
+from modelyard.testing.manifests import a_manifest
 
 TEXT = (Path(__file__).parents[2] / "configs" / "local.serve.yaml").read_text()
 MODELS = {
@@ -32,6 +34,7 @@ MODELS = {
 INGRESS = "applications.0.deployments.0"
 GENERATOR = "applications.2.deployments.0"
 EMBEDDER = "applications.3.deployments.0"
+GENERATOR_ARTIFACT = "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0"
 
 
 @pytest.fixture(scope="session")
@@ -39,31 +42,35 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The four starter models' manifests, without their weights."""
     home = tmp_path_factory.mktemp("models")
     for name, kind in MODELS.items():
-        manifest = Manifest(
-            name=name,
-            version="1.0.0",
-            kind=kind,
-            license="Apache-2.0",
-            source="a test",
-            limits=Limits(
-                max_context_tokens=4096,
-                max_output_tokens=1024 if kind is Kind.GENERATOR else None,
-            ),
-            files=(),
-        )
-        folder = home / name / "1.0.0"
-        folder.mkdir(parents=True)
-        (folder / "manifest.json").write_bytes(manifest.canonical())
+        output = {"max_output_tokens": 1024} if kind is Kind.GENERATOR else {}
+        limits = Limits(max_context_tokens=4096, drain_s=60, **output)
+        golden = Warmup(golden_sha256="0" * 64)
+        put_manifest(home, a_manifest(name=name, kind=kind, limits=limits, warmup=golden))
+    generator = read_manifest(home / "smollm2-135m-instruct" / "1.0.0").model_copy
+    two = Device(accelerators=2, min_memory_gb=80)
+    put_manifest(home, generator(update={"name": "of-two-gpus", "device": two}))
+    put_manifest(home, generator(update={"name": "slow", "measured": {"output_tokens_per_s": 16}}))
+    put_manifest(home, generator(update={"name": "untested", "warmup": Warmup()}))
+    long = Limits(max_context_tokens=4096, max_output_tokens=1024, drain_s=100)
+    put_manifest(home, generator(update={"name": "long", "limits": long}))
     return home
 
 
-def check(text: str, models: Path) -> list[Fault]:
-    def resolve(uri: str) -> Path:
-        if not uri.startswith("file://~/.modelyard/models/"):
-            raise ConfigError(f"artifact {uri!r}: only file:// addresses are supported")
-        return models / uri.removeprefix("file://~/.modelyard/models/")
+def put_manifest(models: Path, manifest: Manifest) -> None:
+    folder = models / manifest.name / manifest.version
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_bytes(manifest.canonical())
 
-    return list(check_document(parse_document(text, "local.serve.yaml"), resolve).faults)
+
+def resolve(uri: str, models: Path) -> Path:
+    if not uri.startswith("file://~/.modelyard/models/"):
+        raise ConfigError(f"artifact {uri!r}: only file:// addresses are supported")
+    return models / uri.removeprefix("file://~/.modelyard/models/")
+
+
+def check(text: str, models: Path) -> list[Fault]:
+    document = parse_document(text, "local.serve.yaml")
+    return list(check_document(document, partial(resolve, models=models)).faults)
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,14 @@ ASSISTANT = f"{ROUTES}.support-assistant"
 STABLE = "          stable: smollm2-135m-instruct@1.0.0\n"
 
 WRONG = {
+    "a redeploy that stops the good replica first": Wrong(
+        "max_surge_percent: 100  # a redeploy starts",
+        "max_surge_percent: 0  # a redeploy starts",
+        "applications.2.deployments.0.max_surge_percent",
+        "before the new one has passed its self-test: set 100",
+        value=0,
+        severity=Severity.WARNING,
+    ),
     "control under another name": Wrong(
         "- name: control\n",
         "- name: kontrol\n",
@@ -745,6 +760,63 @@ WRONG = {
         "above the 1024 tokens that smollm2-135m-instruct@1.0.0 allows: set at most that",
         value=2048,
     ),
+    "a version for two accelerators and none asked for": Wrong(
+        GENERATOR_ARTIFACT,
+        "artifact: file://~/.modelyard/models/of-two-gpus/1.0.0",
+        "applications.2",
+        "of-two-gpus@1.0.0 needs 2 accelerators (device.accelerators), and the deployment asks for "
+        "0: set `ray_actor_options: {num_gpus: 2}`, or package a version for CPU",
+        mark="- name: smollm2-135m-instruct@1.0.0",
+    ),
+    "a version for two accelerators that would use one": Wrong(
+        GENERATOR_ARTIFACT,
+        "artifact: file://~/.modelyard/models/of-two-gpus/1.0.0",
+        "applications.2.args.engine.tensor_parallel_size",
+        "of-two-gpus@1.0.0 is spread over 2 accelerators (device.accelerators): write 2",
+        mark="engine: {max_num_seqs: 32,",
+    ),
+    "a digest that is another manifest's": Wrong(
+        GENERATOR_ARTIFACT,
+        f"{GENERATOR_ARTIFACT}\n    digest: {'a' * 64}",
+        "applications.2.args.digest",
+        "the manifest in this folder has the digest ",
+        value="a" * 64,
+        mark=f"digest: {'a' * 64}",
+    ),
+    "a version without known answers": Wrong(
+        GENERATOR_ARTIFACT,
+        "artifact: file://~/.modelyard/models/untested/1.0.0",
+        "applications.2.args.artifact",
+        "untested@1.0.0 has no golden.json, so a replica that computes wrongly would serve: record "
+        "one with `python -m deployments.record`",
+        value="file://~/.modelyard/models/untested/1.0.0",
+        severity=Severity.WARNING,
+    ),
+    "answers that take longer than their manifest's drain": Wrong(
+        GENERATOR_ARTIFACT,
+        "artifact: file://~/.modelyard/models/slow/1.0.0",
+        "applications.2.args.artifact",
+        "an answer of 1024 tokens took 64 s at the 16 tokens/s that slow@1.0.0 was measured at, "
+        "and its limits.drain_s is 60: a deploy may cut it; package a version with",
+        value="file://~/.modelyard/models/slow/1.0.0",
+        severity=Severity.WARNING,
+    ),
+    "a drain shorter than the manifest's": Wrong(
+        GENERATOR_ARTIFACT,
+        "artifact: file://~/.modelyard/models/long/1.0.0",
+        f"{GENERATOR}.graceful_shutdown_timeout_s",
+        "a deploy would cut answers of long@1.0.0: set at least 100, its manifest's limits.drain_s",
+        mark="graceful_shutdown_timeout_s: 90  #",
+        value=90,
+    ),
+    "an artifact that only the network has": Wrong(
+        GENERATOR_ARTIFACT,
+        "artifact: s3://models/smollm2-135m-instruct/1.0.0",
+        "applications.2.args.artifact",
+        "not looked at, since a check needs no network",
+        value="s3://models/smollm2-135m-instruct/1.0.0",
+        severity=Severity.WARNING,
+    ),
 }
 
 
@@ -864,6 +936,44 @@ def test_no_embedder_stands_in_for_another(models: Path) -> None:
     assert fault.message.endswith("vectors of two embedders cannot be compared; remove it")
 
 
+@pytest.mark.parametrize(
+    ("space", "severity", "advice"),
+    [
+        ("tiny", Severity.WARNING, "nothing is ever sent to it"),
+        ("other", Severity.ERROR, "its embedding_space is other, that of the stable version is"),
+    ],
+)
+def test_arms_of_an_embedder_share_a_space(
+    space: str, severity: Severity, advice: str, models: Path
+) -> None:
+    put_manifest(
+        models,
+        read_manifest(models / "all-minilm-l6-v2" / "1.0.0").model_copy(
+            update={"name": "small", "embedding_space": space}
+        ),
+    )
+    canary = {"canary": "small@1.0.0"}
+    text = with_a_second("all-minilm-l6-v2", "small", canary, "support-embed")
+    (fault,) = check(text, models)
+    assert (fault.path, fault.severity) == (f"{ROUTES}.support-embed.canary", severity)
+    assert fault.message.startswith(advice)
+    assert fault.message.endswith("give it an alias of its own")
+
+
+def test_a_version_for_two_accelerators_is_fine_with_two(models: Path) -> None:
+    text = TEXT.replace("smollm2-135m-instruct", "of-two-gpus").replace(
+        "max_num_seqs: 32,", "max_num_seqs: 32, tensor_parallel_size: 2,"
+    )
+    text = text.replace("ray_actor_options: {num_cpus: 1}", "ray_actor_options: {num_gpus: 2}")
+    assert check(text, models) == []
+
+
+def test_a_pinned_digest_that_is_the_manifests_is_fine(models: Path) -> None:
+    digest = read_manifest(models / "smollm2-135m-instruct" / "1.0.0").digest()
+    pinned = f"{GENERATOR_ARTIFACT}\n    digest: {digest}"
+    assert check(TEXT.replace(GENERATOR_ARTIFACT, pinned), models) == []
+
+
 def test_tenants_with_a_cell_of_their_own_are_told_where_they_have_no_fallback(
     models: Path,
 ) -> None:
@@ -981,7 +1091,7 @@ def test_every_rule_has_a_wrong_config_of_its_own(models: Path) -> None:
     fired = set()
     for wrong in WRONG.values():
         document = parse_document(wrong.text, "x.yaml")
-        checked, _ = take_apart(document, lambda uri: models / "none")
+        checked, _ = take_apart(document, partial(resolve, models=models))
         if checked is not None:
             fired |= {rule for rule in RULES if any(rule(checked))}
     assert fired == set(RULES)

@@ -78,3 +78,33 @@ def test_a_secret_given_by_the_operator_is_left_alone(tmp_path: Path) -> None:
 def test_the_home_of_nobody_is_told(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} is '~nosuchuser/x'.*give an absolute path"):
         Settings.from_environment({name: "~nosuchuser/x"})
+
+
+def test_the_cache_lies_under_home_and_has_no_limit_unless_said_otherwise(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    assert (settings.cache, settings.cache_limit_gb, settings.image) == (
+        tmp_path / "cache",
+        None,
+        None,
+    )
+
+
+def test_cache_limit_and_image_are_taken_from_the_environment(tmp_path: Path) -> None:
+    image = "registry.example.com/runtime@sha256:" + "0" * 64
+    settings = settings_in(
+        tmp_path,
+        MODELYARD_CACHE=str(tmp_path / "fast"),
+        MODELYARD_CACHE_LIMIT_GB="0.5",
+        MODELYARD_IMAGE=image,
+    )
+    assert (settings.cache, settings.cache_limit_gb, settings.image) == (
+        tmp_path / "fast",
+        0.5,
+        image,
+    )
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "ten", "10GB"])
+def test_a_limit_that_is_no_positive_number_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"MODELYARD_CACHE_LIMIT_GB is '{text}': write a number"):
+        settings_in(tmp_path, MODELYARD_CACHE_LIMIT_GB=text)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modelyard.control.in_force import InForce
 from modelyard.control.published import Override, Published, RouteLimit
 
@@ -54,6 +56,12 @@ def test_an_override_ends_on_time_while_nobody_speaks() -> None:
     clock.now_s += 29.0
     assert word.drained == {"gen@1.0.0--b"}
     clock.now_s += 1.0
+    assert word.drained == frozenset()
+
+
+def test_an_order_to_one_replica_closes_no_app() -> None:
+    word = InForce(Clock())
+    word.take(Published(1, 1, overrides=(replace(DRAIN, target="replica:r1"),)))
     assert word.drained == frozenset()
 
 

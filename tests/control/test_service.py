@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,13 +12,16 @@ from hypothesis import strategies as st
 
 from modelyard.contract.errors import Overloaded
 from modelyard.control.journal import Journal
+from modelyard.control.reading import Decided
 from modelyard.control.report import ControlReport
 from modelyard.control.service import ControlService
 from modelyard.control.state import OLDER_THAN_THE_BOARD
 from modelyard.control.store import StoreFailed
 from modelyard.control.usage import Amounts, UsageKey
 from modelyard.control.verbs import Command
+from modelyard.lifecycle.phases import Phase
 from modelyard.testing.control_world import ControlWorld
+from modelyard.testing.in_memory import post as replica_post
 
 Make = Callable[..., Command]
 ROLLOUT = "gen-1.1.0"
@@ -287,3 +291,41 @@ async def test_splits_that_another_release_kept_do_not_keep_control_down(
     second = await world.started()
     assert not second.fenced
     assert world.word.weight(ROLLOUT) == 25
+
+
+async def test_replicas_are_listed_with_what_scaling_decided_and_who_was_told_to_leave(
+    world: ControlWorld, command: Make
+) -> None:
+    control = await world.started()
+    order = {"kind": "drain", "target": "replica:r1", "expires_in_s": 60.0, "reason": "a slow disk"}
+    await control.admin(command("add_override", **order))
+    reading = world.reading()
+    assert reading is not None
+    posts = (
+        replica_post("gen@1.0.0", replica="r2"),
+        replica_post("gen@1.0.0", replica="r1"),
+        replica_post("gen@1.0.0", replica="r3", phase=Phase.LOADING, age_s=60.0),
+        replica_post("gen@1.0.0", replica="gone", age_s=9.0),
+    )
+    decided = Decided("gen@1.0.0", 2, "idle, at least min_replicas 2")
+    await control.tick(replace(reading, posts=posts, decisions=(decided,)))
+    answer = await ask(control, command, "replicas")
+    rows = [(one["replica"], one["ready"], one["drained"]) for one in answer["replicas"]]
+    assert rows == [
+        ("r1", True, "drained by ops-1: a slow disk"),
+        ("r2", True, None),
+        ("r3", False, None),
+    ]
+    assert answer["scaling"] == {
+        "gen@1.0.0": {"replicas": 2, "why": "idle, at least min_replicas 2"}
+    }
+
+
+async def test_without_a_board_nobody_knows_the_replicas(
+    world: ControlWorld, command: Make
+) -> None:
+    control = await world.started()
+    world.board_up = False
+    await control.tick(world.reading())
+    with pytest.raises(Overloaded, match="nobody knows the replicas"):
+        await ask(control, command, "replicas")

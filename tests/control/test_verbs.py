@@ -116,6 +116,8 @@ def test_only_so_many_requests_are_remembered(table: Table, command: Make) -> No
         ("add_override", an_override(kind="floor", value=1.5), "value"),
         ("add_override", an_override(kind="floor", value=-1.0), "value"),
         ("add_override", an_override(target="gen"), "target"),
+        ("add_override", an_override(kind="drain", target="replica:"), "target"),
+        ("add_override", an_override(kind="freeze", target="replica:r1"), "target"),
         ("add_override", an_override(kind="limit", value=1.0, target="alpha"), "target"),
         ("add_override", an_override(kind="limit", value=1.0, target="alpha/tokens"), "target"),
         ("add_override", a_queue_limit(value=None), "value"),

@@ -13,6 +13,9 @@ from deployments.door import Door, deployment_of
 from deployments.shell import Shell
 from modelyard.contract.envelope import Envelope, Failure, Item, Usage
 from modelyard.contract.operations import DEPLOYMENT_OF, Kind
+from modelyard.lifecycle.observed import Observed
+from modelyard.lifecycle.questions import Question
+from modelyard.lifecycle.watchdog import Evidence
 from modelyard.telemetry.exposition import Scrape
 from modelyard.telemetry.process_metrics import ProcessMetrics
 from modelyard.tenancy.claim import Claim, sign
@@ -30,6 +33,12 @@ class Echo(Shell):
     async def load(self) -> None: ...
 
     async def warm(self) -> None: ...
+
+    async def observe(self, question: Question) -> Observed:
+        raise NotImplementedError
+
+    def evidence(self) -> Evidence:
+        return Evidence(self.progress.steps, busy=False)
 
     async def answer(self, envelope: Envelope) -> Item:
         return LAST

@@ -17,10 +17,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from deployments import classifier, embedder, reranker, small
+from deployments import classifier, embedder, reranker
 from deployments.classifier import Classifier
 from deployments.embedder import Embedder
+from deployments.replica import Place
 from deployments.reranker import Reranker
+from deployments.self_tested import self_tested
 from deployments.small import Small
 from modelyard.artifacts.manifest import read_manifest
 from modelyard.batching.batcher import Batcher
@@ -38,9 +40,8 @@ PASSAGES = ["Bananas are yellow.", "To return a parcel, print the label.", "We o
 
 def shell_of(kind: type[AnyShell], folder: Path) -> AnyShell:
     """A shell as `start` leaves it after verifying; Serve's part of it is tested elsewhere."""
-    shell = kind.__new__(kind)
-    shell.folder, shell.manifest = folder, read_manifest(folder)
-    shell._secret, shell._claims, shell._ongoing, shell._app = b"s" * 32, {}, 0, "app"
+    shell = kind(SmallModelArgs(artifact=folder.as_uri()))
+    shell.adopt(folder, read_manifest(folder), Place(cpus=1, gpus=0), b"s" * 32)
     return shell
 
 
@@ -67,7 +68,7 @@ def open_reranker(starter_models: Path) -> Reranker:
 
 def envelope(shell: Small, operation: Operation, **body: Any) -> Envelope:
     data = json.dumps({"model": "alias"} | body).encode()
-    return replace(shell.warm_envelope(operation, data), answer_id="id-1", model_alias="alias")
+    return replace(shell.own_envelope(operation, data), answer_id="id-1", model_alias="alias")
 
 
 async def ask(shell: Small, operation: Operation, **body: Any) -> Any:
@@ -93,15 +94,16 @@ async def ask(shell: Small, operation: Operation, **body: Any) -> Any:
     ],
 )
 async def test_each_kind_loads_and_warms_before_it_answers(
-    kind: type[Small], name: str, starter_models: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[Small], name: str, starter_models: Path
 ) -> None:
-    monkeypatch.setattr(small, "assigned_cpus", lambda: 1)
     shell = shell_of(kind, starter_models / name / "1.0.0")
     await shell.load()
     await shell.warm()
     # A short, a long and a full batch; a reranker's query comes on top.
     assert shell.batcher.statistics().batches >= 3
     assert shell.batcher.statistics().items >= 1 + 1 + 32
+    assert shell.progress.longest_step_s > 0
+    await self_tested(shell)
 
 
 async def test_embeddings_are_the_same_in_both_encodings(open_embedder: Embedder) -> None:

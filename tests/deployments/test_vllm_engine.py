@@ -20,6 +20,7 @@ from modelyard.contract.envelope import Usage
 from modelyard.contract.errors import Forbidden
 from modelyard.contract.operations import Kind
 from modelyard.tenancy.entitlements import require_context
+from modelyard.testing.manifests import a_manifest
 
 FOLDER = Path("/models/gen/1.0.0")
 OF_A_CPU = {"enforce_eager", "distributed_executor_backend", "block_size", "kv_cache_memory_bytes"}
@@ -33,15 +34,8 @@ def test_vllm_takes_the_options_of_structured_outputs() -> None:
 
 
 def manifest_of(name: str = "gen", context_tokens: int = 2048) -> Manifest:
-    return Manifest(
-        name=name,
-        version="1.0.0",
-        kind=Kind.GENERATOR,
-        license="MIT",
-        source="made here",
-        limits=Limits(max_context_tokens=context_tokens),
-        files=(),
-    )
+    limits = Limits(max_context_tokens=context_tokens, max_output_tokens=64, drain_s=60)
+    return a_manifest(name=name, kind=Kind.GENERATOR, limits=limits)
 
 
 def every_argument() -> EngineArgs:
@@ -207,7 +201,6 @@ def test_a_cpu_gets_a_small_eager_engine_in_this_process() -> None:
 def test_the_environment_is_set_for_the_device(gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     environment: dict[str, str] = {}
     monkeypatch.setattr(os, "environ", environment)
-    monkeypatch.setattr(vllm_engine, "has_gpu", lambda: gpu)
-    vllm_engine.set_environment()
+    vllm_engine.set_environment(gpu=gpu)
     assert environment["HF_HUB_OFFLINE"] == "1"
     assert ("TORCHDYNAMO_DISABLE" in environment) is not gpu

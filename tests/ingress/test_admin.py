@@ -86,6 +86,7 @@ ROUTES = [
     ("POST", "/admin/rollouts/gen-1.1.0/weight", {"percent": 5, "reason": "x"}),
     ("DELETE", "/admin/hold", None),
     ("GET", "/admin/usage", None),
+    ("GET", "/admin/replicas", None),
 ]
 
 

@@ -35,6 +35,7 @@ TEST_KEYS = {
     for name in ("metered", "capped", "shadowed", "abroad")
 }
 INGRESS_TITLE = "ServeReplica:ingress:Ingress"
+STALL_AFTER_S = 25  # above the 15 s of idle_s, with time to see the stream's end
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,14 @@ def start_platform(
 
 def tests_config() -> str:
     """The shipped configuration, in which `demo` may use more than any test asks for, so that every
-    request is metered and none refused, and tenants of the tests' own may use little."""
+    request is metered and none refused, and tenants of the tests' own may use little.
+
+    A generator is stalled later than a silent stream is broken off: tests pause it for that long.
+    """
     record = yaml.safe_load(CONFIG.read_text())
+    for application in record["applications"]:
+        if application["import_path"] == "deployments.generator:app":
+            application["args"]["watchdog"] = {"stall_after_s": STALL_AFTER_S}
     table = record["applications"][0]["deployments"][0]["user_config"]
     tenant = {"tier": "free", "region": "eu", "models": ["*"]}
     for name in TEST_KEYS:

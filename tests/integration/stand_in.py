@@ -11,10 +11,11 @@ from ray.serve import Application
 
 from deployments import vllm_engine
 from deployments.door import deployment_of
-from modelyard.artifacts.manifest import MANIFEST_NAME, Limits, Manifest
+from modelyard.artifacts.manifest import Limits
 from modelyard.config.model_args import SmallModelArgs
 from modelyard.contract.envelope import Envelope
 from modelyard.contract.operations import Kind
+from modelyard.testing.tiny_model import write_tiny_model
 from tests.benchmarks.instant import CHUNK, ChatAnswer, Instant
 
 NAME: Final = "stand-in"
@@ -65,19 +66,16 @@ class StandIn(Instant):
 
 
 def write_artifact(folder: Path) -> None:
-    """A version with no files: only its manifest."""
-    manifest = Manifest(
-        schema="modelyard/manifest/v1",
+    """A folder that passes every check, though nothing ever computes with its weights."""
+    limits = Limits(max_context_tokens=4096, max_output_tokens=1024, drain_s=60)
+    write_tiny_model(
+        folder,
         name=NAME,
         version=VERSION.partition("@")[2],
         kind=Kind.GENERATOR,
-        license="Apache-2.0",
+        limits=limits,
         source="tests/integration/stand_in.py",
-        limits=Limits(max_context_tokens=4096, max_output_tokens=1024),
-        files=(),
     )
-    folder.mkdir(parents=True)
-    (folder / MANIFEST_NAME).write_bytes(manifest.canonical())
 
 
 deployment = deployment_of(StandIn, max_ongoing_requests=SLOTS)

@@ -2,30 +2,28 @@ import pickle
 
 import pytest
 
-from modelyard.artifacts.manifest import File, Limits, Manifest
+from modelyard.artifacts.manifest import Limits, Manifest
 from modelyard.contract.operations import Kind
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Description
 from modelyard.testing.in_memory import post
+from modelyard.testing.manifests import a_manifest
 
 
 def manifest(output: int | None) -> Manifest:
-    return Manifest(
-        name="gen",
-        version="1.0.0",
-        kind=Kind.GENERATOR,
-        license="Apache-2.0",
-        source="here",
-        limits=Limits(max_context_tokens=2048, max_output_tokens=output),
-        files=(File(path="a", size_bytes=1, sha256="0" * 64),),
-    )
+    limits = Limits(max_context_tokens=2048, max_output_tokens=output, drain_s=60)
+    return a_manifest(name="gen", kind=kind_that_writes(output), limits=limits)
+
+
+def kind_that_writes(output: int | None) -> Kind:
+    return Kind.EMBEDDER if output is None else Kind.GENERATOR
 
 
 @pytest.mark.parametrize("output", [None, 512])
 def test_a_description_says_what_the_manifest_says(output: int | None) -> None:
     described = Description.of(manifest(output))
     assert described == Description(
-        "gen@1.0.0", Kind.GENERATOR, manifest(output).digest(), 2048, output
+        "gen@1.0.0", kind_that_writes(output), manifest(output).digest(), 2048, output
     )
     assert described.fingerprint == f"gen@1.0.0+{manifest(output).digest()[:8]}"
 

@@ -7,8 +7,10 @@ from modelyard.config.table import parse_table
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Published
 from modelyard.control.reading import Decided, IngressEntry, Reading
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post
+from modelyard.lifecycle.restarts import Restart
 from modelyard.routing.pool import Cell
 from modelyard.telemetry.expected import model_cells, unheard
 from modelyard.telemetry.fleet_metrics import FleetMetrics
@@ -64,6 +66,14 @@ def test_what_scaling_asked_for_is_added_up_over_cells() -> None:
     decisions = (Decided("gen@1.0.0", 2, "load"), Decided("gen@1.0.0--b", 1, "load"))
     fleet = FleetMetrics(reading(decisions=decisions), None, NOBODY)
     assert value(fleet, "replicas_desired", version="gen@1.0.0") == 3
+
+
+def test_replicas_that_left_are_counted_by_cause() -> None:
+    restarts = (Restart("gen@1.0.0", Cause.STALLED, 2), Restart("gen@1.0.0", Cause.CRASHED, 1))
+    fleet = FleetMetrics(reading(restarts=restarts), None, NOBODY)
+    for cause, count in (("stalled", 2), ("crashed", 1), ("drained", None)):
+        labels = {"version": "gen@1.0.0", "cause": cause}
+        assert value(fleet, "replica_restarts_total", **labels) == count
 
 
 def test_each_ingress_says_which_table_it_runs_on() -> None:

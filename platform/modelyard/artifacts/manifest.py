@@ -5,73 +5,117 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Final, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
+from pydantic import Field, ValidationError, model_validator
+
+from modelyard.artifacts.manifest_parts import (
+    AnswerArgs,
+    ComputeDtype,
+    Device,
+    Eval,
+    File,
+    Limits,
+    Part,
+    Runtime,
+    Sha256,
+    StoredDtype,
+    Tokenizer,
+    WarmPrompt,
+    Warmup,
+    Weights,
 )
-
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 
+__all__ = [
+    "GOLDEN_NAME",
+    "MANIFEST_NAME",
+    "SCHEMA",
+    "AnswerArgs",
+    "ComputeDtype",
+    "Device",
+    "Eval",
+    "File",
+    "Identity",
+    "Limits",
+    "Manifest",
+    "Runtime",
+    "ScoreKind",
+    "Sha256",
+    "StoredDtype",
+    "Tokenizer",
+    "WarmPrompt",
+    "Warmup",
+    "Weights",
+    "parse_manifest",
+    "read_manifest",
+]
+
 MANIFEST_NAME: Final = "manifest.json"
+GOLDEN_NAME: Final = "golden.json"
 SCHEMA: Final = "modelyard/manifest/v1"
 
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ScoreKind = Literal["cross-encoder", "bi-encoder", "late-interaction"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class File(_Frozen):
-    path: str = Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
-    size_bytes: int = Field(ge=0)
-    sha256: Sha256
-
-    @field_validator("path")
-    @classmethod
-    def _inside_the_folder(cls, path: str) -> str:
-        if set(path.split("/")) & {".", ".."}:
-            raise ValueError(f"{path!r} may lead out of the folder: name the file directly")
-        return path
-
-
-class Limits(_Frozen):
-    """`max_context_tokens` bounds prompt plus answer for a generator, each input for the others."""
-
-    max_context_tokens: int = Field(gt=0)
-    max_output_tokens: int | None = Field(default=None, gt=0)
-
-
-class Manifest(_Frozen):
-    """A version of a model: name, kind, limits and every file with its size and sha256.
-
-    score_kind: how a reranker scores (rerankers only). labels: a classifier's label names in the
-    order of its head. tool_call_parser: vLLM's parser for the model's tool calls (generators only).
-    measured: figures taken when the artifact was made, e.g. {"accuracy": 0.93}.
-    recipe: sha256 of what a starter model was made from, so that a stale one is made again.
-    """
+class Identity(Part):
+    """What the author of a version says of it; the rest of a manifest is read from its files."""
 
     schema_: Literal["modelyard/manifest/v1"] = Field(default=SCHEMA, alias="schema")
     name: str = Field(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$")
     version: str = Field(pattern=r"^[0-9A-Za-z]+([._-][0-9A-Za-z]+)*$")
     kind: Kind
+    """What it can be asked."""
     license: str
     source: str
+    """Where the weights come from."""
     limits: Limits
+    runtime: Runtime
+    device: Device
+    eval: Eval | None = None
     score_kind: ScoreKind | None = None
+    """How a reranker scores. Rerankers only."""
+    embedding_space: str | None = Field(default=None, min_length=1)
+    """Versions of an embedder that share it may stand in for each other. Embedders only."""
     labels: tuple[str, ...] = ()
-    tool_call_parser: str | None = None
+    """A classifier's label names in the order of its head. Classifiers only."""
     measured: dict[str, float] = Field(default_factory=dict)
+    """Figures taken when the artifact was made, such as {"accuracy": 0.93}.
+    `output_tokens_per_s`, of one answer, is compared with limits.drain_s by `modelyard check`."""
     recipe: Sha256 | None = None
+    """What a starter model was made from, so that a stale one is made again."""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    @model_validator(mode="after")
+    def _fields_of_its_kind(self) -> Self:
+        engine = "vllm" if self.kind is Kind.GENERATOR else "torch"
+        if self.runtime.engine != engine:
+            raise ValueError(f"{self.kind}s run on {engine}: write runtime.engine: {engine}")
+        if self.kind is Kind.GENERATOR and self.limits.max_output_tokens is None:
+            raise ValueError("a generator needs limits.max_output_tokens: set what it may write")
+        for field, value, kind in (
+            ("score_kind", self.score_kind, Kind.RERANKER),
+            ("embedding_space", self.embedding_space, Kind.EMBEDDER),
+            ("labels", self.labels, Kind.CLASSIFIER),
+        ):
+            if value and self.kind is not kind:
+                raise ValueError(f"{field} is for {kind}s, and the kind is {self.kind}: remove it")
+        return self
+
+
+class Manifest(Identity):
+    """A version of a model: its identity, what was read from its files, and every file with its
+    size and sha256."""
+
+    weights: Weights
+    tokenizer: Tokenizer
+    warmup: Warmup = Warmup()
     files: tuple[File, ...]
+    """Every file of the folder but the manifest itself."""
 
     @model_validator(mode="after")
     def _each_file_once(self) -> Self:
@@ -82,10 +126,6 @@ class Manifest(_Frozen):
         if MANIFEST_NAME in paths:
             raise ValueError(f"files lists {MANIFEST_NAME}, which cannot hold its own hash")
         return self
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.name}@{self.version}"
 
     @property
     def size_bytes(self) -> int:
@@ -101,14 +141,21 @@ class Manifest(_Frozen):
         return hashlib.sha256(self.canonical()).hexdigest()
 
 
+def parse_manifest(data: bytes, where: str) -> Manifest:
+    """Raises ArtifactError naming `where` it was read and the field."""
+    try:
+        return Manifest.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "manifest"
+        raise ArtifactError(f"{where}: {field}: {first['msg']}") from error
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read `folder`/manifest.json. Raises ArtifactError naming the file and the field."""
     path = folder / MANIFEST_NAME
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise ArtifactError(f"{path}: {error.strerror}; run `modelyard models prepare`") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "manifest"
-        raise ArtifactError(f"{path}: {where}: {first['msg']}") from error
+    return parse_manifest(data, str(path))

@@ -4,52 +4,75 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from modelyard.artifacts.manifest import Manifest
+from modelyard.artifacts.manifest import GOLDEN_NAME, MANIFEST_NAME, Manifest
 from modelyard.contract.errors import ArtifactError
 
 # Loading one of these runs code of whoever wrote it: refused by name, listed or not.
 PICKLE_SUFFIXES: Final = frozenset(
     {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".h5"}
 )
+CODE_SUFFIXES: Final = frozenset({".py", ".pyc", ".so"})
 WEIGHT_SUFFIXES: Final = PICKLE_SUFFIXES | {".safetensors", ".gguf", ".onnx", ".msgpack", ".npz"}
+# generation_config.json, adapter_config.json, a template: put beside a model, they change answers.
+SETTINGS_SUFFIXES: Final = frozenset({".json", ".jinja", ".model"})
+# Known answers are written before the folder is packaged again; until then nobody reads them.
+_UNLISTED: Final = frozenset({MANIFEST_NAME, GOLDEN_NAME})
 _CHUNK_BYTES: Final = 1 << 20
+_HASHED_AT_ONCE: Final = 4
 
 
 def verify(folder: Path, manifest: Manifest, *, hashes: bool = True) -> None:
     """Raise ArtifactError, naming the file, what was expected and what is there.
 
     Every listed file must be present with its size and (unless `hashes` is False) its sha256, and
-    no weights may lie in the folder that are not listed: a loader that globs would take them.
-    Reads one file at a time in chunks of 1 MiB.
+    no weights or settings may lie in the folder that are not listed: a loader that globs would
+    take them. Reads four files at a time in chunks of 1 MiB.
     """
     listed = {file.path for file in manifest.files}
-    for path in sorted(files_under(folder) | listed):
+    found = files_under(folder) | listed
+    refuse_code(folder, found)
+    for path in sorted(found - listed - _UNLISTED):
+        suffix = Path(path).suffix.lower()
+        if suffix in WEIGHT_SUFFIXES | SETTINGS_SUFFIXES:
+            what = "weights" if suffix in WEIGHT_SUFFIXES else "settings"
+            raise ArtifactError(
+                f"{folder / path}: {what} that the manifest of {manifest.full_name} does not "
+                "list: remove the file, or package the folder again as a new version"
+            )
+    there = [folder / file.path for file in manifest.files]
+    for where, file in zip(there, manifest.files, strict=True):
+        _expect(where, "bytes", file.size_bytes, size_of(where))
+    if hashes:
+        for where, file, got in zip(there, manifest.files, sha256_of_each(there), strict=True):
+            _expect(where, "sha256", file.sha256, got)
+
+
+def refuse_code(folder: Path, paths: Iterable[str]) -> None:
+    """Raise ArtifactError naming the first file that could run code when the model is loaded."""
+    for path in sorted(paths):
         suffix = Path(path).suffix.lower()
         if suffix in PICKLE_SUFFIXES:
             raise ArtifactError(
                 f"{folder / path}: {suffix} weights can run code when they are loaded: "
                 "convert them to safetensors and remove this file"
             )
-        if suffix in WEIGHT_SUFFIXES and path not in listed:
+        if suffix in CODE_SUFFIXES:
             raise ArtifactError(
-                f"{folder / path}: weights that the manifest of {manifest.full_name} does not "
-                "list: remove the file, or package the folder again as a new version"
+                f"{folder / path}: {suffix} files are code that could run when the model is "
+                "loaded: remove it, and serve a model that the engine knows by itself"
             )
-    for file in manifest.files:
-        _expect(folder / file.path, "bytes", file.size_bytes, size_of(folder / file.path))
-        if hashes:
-            _expect(folder / file.path, "sha256", file.sha256, sha256_of(folder / file.path))
 
 
 def _expect(path: Path, what: str, expected: int | str, got: int | str) -> None:
     if expected != got:
         raise ArtifactError(
             f"{path}: expected {what} {expected}, got {got}: the file was changed or cut short, "
-            "fetch the model again, or run `modelyard models prepare --verify`"
+            "import or pull it again (a starter model: `modelyard models prepare --verify`)"
         )
 
 
@@ -84,8 +107,15 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def sha256_of_each(paths: Sequence[Path]) -> list[str]:
+    """Hex digests in the order of `paths`. On threads: hashing lets go of the interpreter, and one
+    core reads no more than 1 GB/s or so of a large model's shards."""
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        return list(pool.map(sha256_of, paths))
+
+
 def _unreadable(path: Path, error: OSError) -> ArtifactError:
     return ArtifactError(
         f"{path}: expected a readable file, got {error.strerror}: "
-        "fetch the model again, or run `modelyard models prepare --verify`"
+        "import or pull it again (a starter model: `modelyard models prepare --verify`)"
     )

@@ -36,6 +36,9 @@ class Batcher(Generic[In, Out]):
     `compute` gets the inputs of a batch and returns for each a result, or the exception that its
     caller shall see. It runs on a thread of its own: a forward pass on the loop would stop every
     other request, and a second thread would only share the same cores. Use from one loop.
+
+    A caller that is cancelled leaves the queue at once, but is held while its batch computes: a
+    thread cannot be stopped, and the slot it takes at this replica is not free before.
     """
 
     def __init__(
@@ -51,13 +54,18 @@ class Batcher(Generic[In, Out]):
         self._waiting: dict[Waiting, Entry[In, Out]] = {}  # in order of arrival
         self._changed = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
-        self._arrivals = self._running = self._batches = self._items = 0
+        self._running: frozenset[Entry[In, Out]] = frozenset()
+        self._ended: asyncio.Future[None]
+        self._arrivals = self._batches = self._items = 0
 
     async def submit(self, item: In, tokens: int) -> Out:
         """The result for one input of `tokens` tokens. Raises what `compute` gave for it."""
         entry = self._enqueue(item, tokens)
         try:
             return await entry.future
+        except asyncio.CancelledError:
+            await self._until_computed([entry])
+            raise
         finally:
             self._leave([entry])
 
@@ -79,6 +87,9 @@ class Batcher(Generic[In, Out]):
         except Exception as error:
             error.add_note(f"{name} {first + index_of(error, entries)}")
             raise
+        except asyncio.CancelledError:
+            await self._until_computed(entries)
+            raise
         finally:
             self._leave(entries)
 
@@ -88,7 +99,7 @@ class Batcher(Generic[In, Out]):
         self._changed.set()
 
     def statistics(self) -> BatchStatistics:
-        return BatchStatistics(len(self._waiting), self._running, self._batches, self._items)
+        return BatchStatistics(len(self._waiting), len(self._running), self._batches, self._items)
 
     def _enqueue(self, item: In, tokens: int) -> Entry[In, Out]:
         loop = asyncio.get_running_loop()
@@ -107,6 +118,15 @@ class Batcher(Generic[In, Out]):
         for entry in entries:
             entry.future.cancel()
             self._waiting.pop(entry.place, None)
+
+    async def _until_computed(self, entries: Sequence[Entry[In, Out]]) -> None:
+        """Out of the queue now, and back when no batch that runs holds any of them. A second
+        cancellation does not shorten it: a deadline and a caller that leaves often come together.
+        """
+        self._leave(entries)
+        while not self._running.isdisjoint(entries):
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(self._ended)
 
     async def _work(self) -> None:
         try:
@@ -148,14 +168,16 @@ class Batcher(Generic[In, Out]):
     async def _run(self, batch: list[Entry[In, Out]]) -> None:
         """To its end, even when all of its callers have gone: a thread that computes cannot be
         stopped, and starting the next batch beside it would slow both."""
-        self._running = len(batch)
+        self._running = frozenset(batch)
+        self._ended = asyncio.get_running_loop().create_future()
         try:
             await self._settle(batch)
         finally:
             self._leave(batch)  # only when this task was cancelled is any of them unsettled
             self._batches += 1
             self._items += len(batch)
-            self._running = 0
+            self._running = frozenset()
+            self._ended.set_result(None)
 
     async def _settle(self, batch: list[Entry[In, Out]]) -> None:
         """Give each caller its result. A batch that fails as a whole is run again one by one, so

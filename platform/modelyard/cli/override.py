@@ -28,7 +28,7 @@ def add(
         str,
         typer.Argument(
             help="limit: TENANT/FIELD, or route:ALIAS/max_queued_requests (or max_queued_tokens); "
-            "floor, ceiling, freeze: a version; drain: an app."
+            "floor, ceiling, freeze: a version; drain: an app (a replica: `modelyard replicas`)."
         ),
     ],
     reason: Annotated[str, typer.Option(help="Shown to whoever looks.")],

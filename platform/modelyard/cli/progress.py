@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from cluster.observe import AppView
+from cluster.observe import AppView, ReplicaView
+from modelyard.cli.status_text import fetched_text
+from modelyard.lifecycle.phases import Phase
 
 
 class Progress:
@@ -39,7 +41,8 @@ class Progress:
             self._live.update(_table(apps))
             return
         for name, phase, seconds in _rows(apps):
-            said = phase if seconds.endswith(" s") else f"{phase} {seconds}"
+            # A fetch says its bytes each second: a log wants the phase alone once.
+            said = phase.split()[0] if seconds.endswith(" s") else f"{phase} {seconds}"
             if self._last.get(name) != said:
                 self._last[name] = said
                 line = f"  {name:<36} {phase} {seconds}"
@@ -51,11 +54,18 @@ def _rows(apps: list[AppView]) -> list[tuple[str, str, str]]:
     for app in apps:
         for replica in app.replicas:
             name = f"{app.name} {replica.replica}"
-            rows.append((name, str(replica.phase), f"{replica.total_s:.1f} s"))
+            rows.append((name, _phase(replica), f"{replica.total_s:.1f} s"))
         if not app.replicas:
             # Serve's own words, when it has any: that an app cannot be placed, for one.
             rows.append((app.name, app.status, " ".join(app.message.split())[-160:]))
     return rows
+
+
+def _phase(replica: ReplicaView) -> str:
+    """The phase, with the bytes of a fetch: the one phase that tells how far it is."""
+    if replica.phase is Phase.FETCHING and replica.fetched is not None:
+        return f"{replica.phase} {fetched_text(replica.fetched)}"
+    return str(replica.phase)
 
 
 def _table(apps: list[AppView]) -> Table:

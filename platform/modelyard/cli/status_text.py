@@ -7,7 +7,7 @@ from typing import Any, Final
 from cluster.observe import AppView, ReplicaView
 from modelyard.control.published import Published
 from modelyard.control.reading import IngressEntry, Reading
-from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.phases import START, Phase
 
 CONTROL_SILENT_S: Final = 5.0  # it speaks each second
 _DIGEST: Final = 12
@@ -127,9 +127,26 @@ def _ingress(entry: IngressEntry) -> str:
 
 
 def _replica(replica: ReplicaView) -> str:
-    started = f", started in {replica.total_s:.1f} s" if replica.phase is Phase.READY else ""
     return (
-        f"{replica.replica:<10} {replica.phase} {replica.phase_s:.0f} s{started}, "
+        f"{replica.replica:<10} {replica.phase} {replica.phase_s:.0f} s{_start(replica)}, "
         f"{replica.ongoing} ongoing, pid {replica.pid}"
+        + (f", digest {replica.digest8}" if replica.digest8 else "")
+        + ("" if replica.probes.liveness else ", NOT LIVE")
         + (f": {replica.cause}" if replica.cause else "")
     )
+
+
+def _start(replica: ReplicaView) -> str:
+    """How long the start took, and where the time went; of a fetch, how far it is."""
+    if replica.phase in (Phase.READY, Phase.DRAINING):
+        phases = ", ".join(
+            f"{phase} {seconds:.1f}" for phase, seconds in replica.phases if phase in START
+        )
+        return f", started in {replica.total_s:.1f} s" + (f" ({phases})" if phases else "")
+    return f", {fetched_text(replica.fetched)}" if replica.fetched else ""
+
+
+def fetched_text(fetched: tuple[int, int]) -> str:
+    """`120 of 269 MB`. fetched: bytes here, and bytes in all."""
+    done, everything = fetched
+    return f"{done / 1e6:.0f} of {everything / 1e6:.0f} MB"

@@ -21,7 +21,7 @@ from cluster.ports import LocalPorts
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.cli.check import check_file
 from modelyard.cli.questions import QUESTIONS
-from modelyard.cli.waiting import clean_up_when_killed, wait_until_ready
+from modelyard.cli.waiting import READY_WITHIN_S, clean_up_when_killed, wait_until_ready
 from modelyard.config.demo import DEMO_KEY, DEMO_KEY_HASHES
 from modelyard.config.settings import Settings
 from modelyard.config.target import Deployment, read_target
@@ -38,6 +38,9 @@ def up(
     plain_proxy: Annotated[
         bool | None, typer.Option("--plain-proxy", help="Ray's Python proxy in place of HAProxy.")
     ] = None,
+    ready_within_s: Annotated[
+        float, typer.Option(min=1, help="How long the models may take to be ready.")
+    ] = READY_WITHIN_S,
 ) -> None:
     """Start a local platform, deploy a config, wait until every model answers, show how to call."""
     settings = Settings.from_environment()
@@ -57,13 +60,13 @@ def up(
             deployment = _checked(config)
         if running is not None:
             _require_same(running, deployment, port_offset, plain_proxy)
-            _bring_up(cluster, running, config, deployment)
+            _bring_up(cluster, running, config, deployment, ready_within_s)
             return
         with _step("ray"):
             ports = LocalPorts().shifted(port_offset or 0)
             running = cluster.start(ports, deployment.http_port, haproxy=not plain_proxy)
         try:
-            _bring_up(cluster, running, config, deployment)
+            _bring_up(cluster, running, config, deployment, ready_within_s)
         except BaseException:
             # A second Ctrl-C must not leave half of it running.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -95,7 +98,11 @@ def _require_same(
 
 
 def _bring_up(
-    cluster: LocalCluster, running: Running, config: Path, deployment: Deployment
+    cluster: LocalCluster,
+    running: Running,
+    config: Path,
+    deployment: Deployment,
+    ready_within_s: float,
 ) -> None:
     """Deploy what is not deployed yet, wait for it, ask it."""
     digest, code = hashlib.sha256(config.read_bytes()).hexdigest(), code_digest()
@@ -105,7 +112,7 @@ def _bring_up(
             _deploy(running, config)
     elif running.code_digest != code:
         typer.echo("the code has changed since it was deployed: `make down` and `make up` load it")
-    wait_until_ready(running, deployment, deployed=deployed)
+    wait_until_ready(running, deployment, deployed=deployed, within_s=ready_within_s)
     if deployed:
         # Not before it is ready: a deploy that failed is done again, and not taken for this one.
         cluster.remember(replace(running, config_digest=digest, code_digest=code))

@@ -17,7 +17,7 @@ from modelyard.config.target import Deployment
 from modelyard.lifecycle.phases import Phase
 from modelyard.routing.fleet import version_of
 
-READY_WITHIN_S: Final = 300.0
+READY_WITHIN_S: Final = 600.0
 SETTLED_S: Final = 2.0
 
 
@@ -26,20 +26,23 @@ def clean_up_when_killed() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def wait_until_ready(running: Running, deployment: Deployment, *, deployed: bool) -> None:
+def wait_until_ready(
+    running: Running, deployment: Deployment, *, deployed: bool, within_s: float = READY_WITHIN_S
+) -> None:
+    """Raises StartFailed when a replica failed, or not all are ready `within_s`."""
     with httpx.Client(base_url=deployment.url) as http:
         # When all is up, not even joining the cluster: that alone takes seconds. After a deploy
         # the old replicas still answer, so Serve is asked.
         if deployed or not _all_answer(http, deployment):
-            _follow(running, deployment, http)
+            _follow(running, deployment, http, within_s)
 
 
-def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> None:
+def _follow(running: Running, deployment: Deployment, http: httpx.Client, within_s: float) -> None:
     start = time.monotonic()
     board = Board()
     with connected(running), Progress() as progress:
         clean_up_when_killed()
-        while (waited_s := time.monotonic() - start) < READY_WITHIN_S:
+        while (waited_s := time.monotonic() - start) < within_s:
             # While every replica imports torch at once, the board may take seconds to answer.
             with contextlib.suppress(Unreachable):
                 apps = read_apps(board)
@@ -51,8 +54,8 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client) -> Non
                     return
             time.sleep(0.5)
     raise StartFailed(
-        f"the models were not ready within {READY_WITHIN_S:.0f} s: `modelyard status` says where "
-        "they are"
+        f"the models were not ready within {within_s:.0f} s: `modelyard status` says where they "
+        "are; --ready-within-s gives them longer"
     )
 
 
@@ -61,10 +64,14 @@ def _raise_if_failed(apps: list[AppView], waited_s: float) -> None:
     for app in apps:
         for replica in app.replicas:
             if replica.phase is Phase.FAILED and replica.age_s < waited_s:
-                raise StartFailed(f"{app.name} failed to start: {replica.cause}")
+                raise StartFailed(_one_line(f"{app.name} failed to start: {replica.cause}"))
         if app.status == "DEPLOY_FAILED":
             last = app.message.strip().splitlines()[-1:] or ["no message"]
             raise StartFailed(f"{app.name} is {app.status}: {last[0]}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _all_running(apps: list[AppView], deployment: Deployment) -> bool:

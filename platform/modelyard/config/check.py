@@ -68,7 +68,10 @@ RULES: Final[tuple[Rule, ...]] = (
     environment.environment_is_the_shells,
     engine.generators_have_no_user_config,
     engine.tensor_parallel_has_gpus,
+    safety.a_good_replica_outlasts_a_bad_one,
+    safety.drain_fits_the_measured_speed,
     artifacts.artifacts_fit,
+    artifacts.accelerators_are_given,
 )
 
 

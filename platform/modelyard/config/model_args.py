@@ -57,17 +57,45 @@ class EngineArgs(Frozen):
     enable_prefix_caching: bool | None = None
 
 
-class GeneratorArgs(Frozen):
-    """artifact: where the version's folder is, `file://.../<name>/<version>`."""
+_BudgetS = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+
+class StartBudgets(Frozen):
+    """How long each phase of a start may take. The seed's startup probe: slow is not broken."""
+
+    scheduled_s: _BudgetS = 600
+    fetching_s: _BudgetS = 3600
+    verifying_s: _BudgetS = 1200
+    loading_s: _BudgetS = 1200
+    warming_s: _BudgetS = 600
+    self_test_s: _BudgetS = 120
+
+
+class WatchdogArgs(Frozen):
+    """stall_after_s: how long a busy replica may go without progress; never less than 4 of the
+    longest step of its warm-up."""
+
+    stall_after_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10
+
+
+class ModelArgs(Frozen):
+    """Of every model app. artifact: where the version is, `<root>/<name>/<version>` under file://
+    or s3://. digest: the manifest's; with it, another manifest there is refused."""
 
     artifact: Artifact
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    start_budgets: StartBudgets = StartBudgets()
+    watchdog: WatchdogArgs = WatchdogArgs()
+
+
+class GeneratorArgs(ModelArgs):
+    """engine: what this deployment gives the engine of its resources."""
+
     engine: EngineArgs = EngineArgs()
 
 
-class SmallModelArgs(Frozen):
+class SmallModelArgs(ModelArgs):
     """For embedders, classifiers and rerankers."""
-
-    artifact: Artifact
 
 
 class ControlArgs(Frozen):

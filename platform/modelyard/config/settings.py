@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Mapping
@@ -28,6 +29,12 @@ class Settings:
     api_key: the key those commands send; MODELYARD_API_KEY, default None.
     traces, trace_ratio: where every process sends its traces, and the share of requests that is
         traced; MODELYARD_TRACES, default None: nowhere, and MODELYARD_TRACE_RATIO, default 1.
+    cache_folder: where this node keeps the versions it fetched (read it as `cache`);
+        MODELYARD_CACHE, default None: home/cache.
+    cache_limit_gb: how much of them it keeps, in 1e9 bytes; MODELYARD_CACHE_LIMIT_GB, default None:
+        until the disk is full. What runs is never thrown away.
+    image: the image this process runs in, by digest, compared with a manifest's; MODELYARD_IMAGE,
+        default None: not compared.
     """
 
     home: Path
@@ -36,6 +43,13 @@ class Settings:
     api_key: str | None = field(default=None, repr=False)
     traces: TraceTarget | None = None
     trace_ratio: float = 1.0
+    cache_folder: Path | None = None
+    cache_limit_gb: float | None = None
+    image: str | None = None
+
+    @property
+    def cache(self) -> Path:
+        return self.cache_folder or self.home / "cache"
 
     @property
     def models(self) -> Path:
@@ -51,11 +65,12 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Raises ConfigError for a `~` that leads nowhere, and for traces that make no sense."""
+        """Raises ConfigError for a `~` that leads nowhere, and for values that make no sense."""
         env = os.environ if environ is None else environ
         home = expand(env.get("MODELYARD_HOME") or DEFAULT_HOME, "MODELYARD_HOME").absolute()
         secret = env.get("MODELYARD_SECRET_FILE")
         own = expand(secret, "MODELYARD_SECRET_FILE") if secret else home / "secret"
+        cache = env.get("MODELYARD_CACHE")
         url, api_key = env.get("MODELYARD_URL") or None, env.get("MODELYARD_API_KEY") or None
         return cls(
             home=home,
@@ -64,6 +79,9 @@ class Settings:
             api_key=api_key,
             traces=parse_traces(env.get("MODELYARD_TRACES")),
             trace_ratio=parse_ratio(env.get("MODELYARD_TRACE_RATIO")),
+            cache_folder=expand(cache, "MODELYARD_CACHE").absolute() if cache else None,
+            cache_limit_gb=_limit_gb(env.get("MODELYARD_CACHE_LIMIT_GB")),
+            image=env.get("MODELYARD_IMAGE") or None,
         )
 
     def secret(self) -> bytes:
@@ -106,3 +124,18 @@ def expand(path: str, name: str) -> Path:
         raise ConfigError(
             f"{name} is {path!r}, and there is no such user's home: give an absolute path"
         ) from error
+
+
+def _limit_gb(text: str | None) -> float | None:
+    if not text:
+        return None
+    try:
+        limit_gb = float(text)
+    except ValueError:
+        limit_gb = math.nan
+    if not 0.0 < limit_gb < math.inf:
+        raise ConfigError(
+            f"MODELYARD_CACHE_LIMIT_GB is {text!r}: write a number of GB above 0, or leave it out "
+            "to let the cache grow until the disk is full"
+        )
+    return limit_gb

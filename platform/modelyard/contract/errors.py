@@ -16,6 +16,7 @@
       Internal              500  internal              a bug; nothing leaks
       ConfigError            -   a wrong file          for the command line: never sent to a caller
       ArtifactError          -   a wrong artifact      stops a replica before it is ready
+      StartError             -   a replica that cannot start, whatever the cause
 
 Errors do not cross process boundaries as exceptions (pickling a subclass with keyword arguments is
 fragile, and Serve would count a caller's typing error as ours): a shell answers a `Failure` record,
@@ -171,6 +172,10 @@ class ConfigError(ModelyardError):
 
 class ArtifactError(ModelyardError):
     """An artifact that must not be served: missing, altered, or of the wrong kind."""
+
+
+class StartError(ModelyardError):
+    """A replica that cannot start. The text names the phase and the root cause."""
 
 
 _BY_CODE: dict[str, type[RequestError]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from modelyard.control.published import Override, Published, RouteLimit, aged, newer
+from modelyard.control.published import OF_REPLICA, Override, Published, RouteLimit, aged, newer
 
 
 class InForce:
@@ -58,7 +58,8 @@ class InForce:
     @property
     def drained(self) -> frozenset[str]:
         """Apps of cells that get no new requests."""
-        return frozenset(one.target for one in self.overrides if one.kind == "drain")
+        drains = (one.target for one in self.overrides if one.kind == "drain")
+        return frozenset(target for target in drains if not target.startswith(OF_REPLICA))
 
     @property
     def route_limits(self) -> dict[RouteLimit, int]:

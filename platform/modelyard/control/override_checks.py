@@ -8,7 +8,7 @@ from modelyard.config.quotas import Limits
 from modelyard.config.table import Table
 from modelyard.contract.errors import InvalidRequest, NotFound
 from modelyard.control.arguments import AddOverride
-from modelyard.control.published import RouteLimit, route_limit
+from modelyard.control.published import OF_REPLICA, RouteLimit, route_limit
 from modelyard.quota.figures import SMALL
 
 # Of RouteLimits. Output caps are promised to callers: they change with the file, for all at once.
@@ -30,6 +30,9 @@ def check_override(args: AddOverride, table: Table | None) -> None:
             _check_tenant_limit(args.target, table)
         else:
             _check_route_limit(route, args, table)
+    elif args.kind == "drain" and args.target.startswith(OF_REPLICA):
+        if args.target == OF_REPLICA:
+            raise InvalidRequest(f"target must name a replica: {OF_REPLICA}<id>", param="target")
     elif "@" not in args.target:
         raise InvalidRequest("target must be a name@version", param="target")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from modelyard.control.ingress_post import IngressPost, Wish
 from modelyard.control.published import Published
 from modelyard.lifecycle.report import Post
+from modelyard.lifecycle.restarts import Restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Reading:
     wishes: those that have not run out, the largest for each version. published: control's last
     word, None before the first; published_age_s: seconds since control last sent it. up_s: seconds
     that the board itself has run, because one that has just started knows little. decisions: of the
-    apps that scale.
+    apps that scale. restarts: counted since the board began.
     """
 
     posts: tuple[Post, ...]
@@ -44,3 +45,4 @@ class Reading:
     published_age_s: float | None
     up_s: float
     decisions: tuple[Decided, ...] = ()
+    restarts: tuple[Restart, ...] = ()

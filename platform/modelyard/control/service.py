@@ -59,6 +59,7 @@ class ControlService:
         self._table_unsaved = False
         self._usage_saved_at = wall()
         self._usage = UsageBook()
+        self._reading: Reading | None = None
         self._state = State()
         self._quotas: QuotaDesk
         self._quotas_of: tuple[Any, ...] = ()
@@ -121,6 +122,7 @@ class ControlService:
 
         reading: the board's, None when it did not answer.
         """
+        self._reading = reading
         await self._try_to_publish()
         if self.fenced:
             return
@@ -148,10 +150,22 @@ class ControlService:
                 return {"keys": show.keys(self._state, self.tables)}
             case "overrides":
                 return {"overrides": show.overrides(self._state, now)}
+            case "replicas":
+                return self._replicas()
             case "usage":
                 tenant = validated(OfTenant, args).tenant
                 return {"usage": [usage.record_of(row) for row in self._usage.rows(tenant)]}
         return None
+
+    def _replicas(self) -> dict[str, Any]:
+        """As the board had them at the last tick: within a second or two. Raises Overloaded."""
+        if self._reading is None:
+            raise Overloaded(
+                "the board does not answer, so nobody knows the replicas: try again",
+                reason="board_down",
+                retry_after_s=2,
+            )
+        return show.replicas(self._reading)
 
     async def _save_state(self, changed: State) -> None:
         """Raises Overloaded: the caller may try again with the same request id."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from modelyard.control.last_table import LastTable
+from modelyard.control.reading import Reading
 from modelyard.control.state import State
+from modelyard.lifecycle.drain import DrainOrder, drain_order
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.report import Post
+from modelyard.routing.fleet import ALIVE_S
 
 
 def status(state: State, tables: LastTable, now: float) -> dict[str, Any]:
@@ -70,3 +75,40 @@ def keys(state: State, tables: LastTable) -> list[dict[str, Any]]:
             record["revoked_by"] = revocation.author
             record["reason"] = revocation.reason
     return records
+
+
+def replicas(reading: Reading) -> dict[str, Any]:
+    """Every replica of a model by app, as it last posted, and what scaling decided for each app."""
+    posts = sorted(reading.posts, key=lambda post: (post.report.app, post.report.replica))
+    return {
+        "replicas": [
+            {
+                "replica": post.report.replica,
+                "app": post.report.app,
+                "node": post.report.node,
+                "phase": post.report.phase,
+                "phase_s": round(post.report.phase_s + post.age_s, 1),
+                "ready": post.report.ready and post.age_s < ALIVE_S,
+                "ongoing": post.report.ongoing,
+                "heard_s": round(post.age_s, 1),
+                "cause": post.report.cause,
+                "drained": _words(drain_order(reading.published, post.report.replica)),
+            }
+            for post in posts
+            if _is_there(post)
+        ],
+        "scaling": {
+            one.app: {"replicas": one.replicas, "why": one.why} for one in reading.decisions
+        },
+    }
+
+
+def _words(order: DrainOrder | None) -> str | None:
+    return None if order is None else str(order)
+
+
+def _is_there(post: Post) -> bool:
+    """Those that serve post each second. Why one failed stays to be seen for as long as the board
+    keeps it, and one that starts posts once a phase."""
+    serves = post.report.phase in (Phase.READY, Phase.DRAINING)
+    return not serves or post.age_s < ALIVE_S

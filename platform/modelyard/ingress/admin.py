@@ -46,6 +46,7 @@ def add_routes(app: FastAPI, pipeline: Pipeline, control: ControlClient) -> None
         ("status", "status"),
         ("keys", "keys"),
         ("overrides", "overrides"),
+        ("replicas", "replicas"),
         ("usage", "usage"),
     ):
         app.add_api_route(f"/admin/{path}", admin.question(asks), methods=["GET"], summary=path)

@@ -1,18 +1,36 @@
-"""The phases of a replica's start, and how long each took."""
+"""The phases of a replica's life, and how long each took."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 
 class Phase(StrEnum):
+    """Scheduled: Serve has the replica, but no process of it has spoken yet. Draining: Serve
+    stops it, and it finishes what it holds. Failed: it goes, its report says why."""
+
+    SCHEDULED = "Scheduled"
     FETCHING = "Fetching"
     VERIFYING = "Verifying"
     LOADING = "Loading"
     WARMING = "Warming"
+    SELF_TEST = "SelfTest"
     READY = "Ready"
+    DRAINING = "Draining"
     FAILED = "Failed"
+
+
+# Before a replica was ever ready, in order.
+START: Final = (
+    Phase.SCHEDULED,
+    Phase.FETCHING,
+    Phase.VERIFYING,
+    Phase.LOADING,
+    Phase.WARMING,
+    Phase.SELF_TEST,
+)
 
 
 class PhaseLog:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from modelyard.artifacts.manifest import Manifest
 from modelyard.contract.operations import Kind
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 
 
@@ -30,16 +31,24 @@ class Description:
         )
 
     @property
+    def digest8(self) -> str:
+        """The first 8 hex digits of the digest, which status and logs show."""
+        return self.digest[:8]
+
+    @property
     def fingerprint(self) -> str:
         """`name@version+digest8`, the system_fingerprint of answers."""
-        return f"{self.version}+{self.digest[:8]}"
+        return f"{self.version}+{self.digest8}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
-    """One replica's state. `phases` are those done, with their seconds; `cause` explains Failed.
+    """One replica's state. `phases` are those done, with their seconds; `cause` explains Failed in
+    words and `cause_kind` is the word that failures are counted by.
 
-    slots: requests that it takes at once, its max_ongoing_requests.
+    slots: requests that it takes at once, its max_ongoing_requests. live: its process and engine
+    make progress; no downstream and no load has a part in it. fetched: bytes of the artifact that
+    are here, and bytes in all, while they are fetched.
     """
 
     app: str
@@ -53,10 +62,19 @@ class ReplicaReport:
     slots: int = 0
     description: Description | None = None
     cause: str | None = None
+    cause_kind: Cause | None = None
+    live: bool = True
+    fetched: tuple[int, int] | None = None
+
+    @property
+    def started(self) -> bool:
+        """The startup probe: was it ever ready?"""
+        return Phase.READY in (self.phase, *(phase for phase, _ in self.phases))
 
     @property
     def ready(self) -> bool:
-        return self.phase is Phase.READY
+        """The readiness probe: may it be sent a request? Overload has no part in it."""
+        return self.phase is Phase.READY and self.live
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from modelyard.contract.operations import DEPLOYMENT_OF
-from modelyard.lifecycle.report import Description, Post
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.probes import ProbeCounts
+from modelyard.lifecycle.report import Description, Post, ReplicaReport
 from modelyard.routing.pool import Cell, CellState, Pool
 
 ALIVE_S: Final = 5.0  # replicas post each second; five missed posts and nobody is there
@@ -27,15 +29,20 @@ class Fleet:
         self._load_s: dict[str, float] = {}
         self._ready_replicas: dict[str, int] = {}
         self._states: dict[str, CellState] = {}
+        self._probes: dict[str, ProbeCounts] = {}
+        self._started: set[str] = set()
 
     def update(self, posts: Iterable[Post]) -> None:
         """Take one whole reading of the board."""
         cells: dict[str, set[Cell]] = {}
         ready: dict[str, int] = {}
         states: dict[str, CellState] = {}
+        there: dict[str, list[ReplicaReport]] = {}
         for post in posts:
             report = post.report
             version = version_of(report.app)
+            if report.phase is not Phase.FAILED and not (report.started and post.age_s >= ALIVE_S):
+                there.setdefault(version, []).append(report)
             if report.description is not None:
                 self._descriptions[version] = report.description
             if report.ready and report.description is not None and post.age_s < ALIVE_S:
@@ -45,6 +52,8 @@ class Fleet:
                 states[report.app] = _with_replica(states.get(report.app), post)
                 self._load_s[version] = sum(seconds for _, seconds in report.phases)
         self._ready_replicas, self._states = ready, states
+        self._probes = {version: ProbeCounts.of(reports) for version, reports in there.items()}
+        self._started |= {version for version, count in self._probes.items() if count.started}
         self._pools = {
             version: Pool(version, tuple(sorted(found))) for version, found in cells.items()
         }
@@ -59,6 +68,14 @@ class Fleet:
     def ready_replicas(self, version: str) -> int:
         """As last posted: one that has just died counts until its posts are too old."""
         return self._ready_replicas.get(version, 0)
+
+    def probes(self, version: str) -> ProbeCounts:
+        """Its replicas that are there, starting ones too, and how many pass each probe."""
+        return self._probes.get(version, ProbeCounts())
+
+    def ever_started(self, version: str) -> bool:
+        """Whether a replica of it was ever ready, as far as this process has seen."""
+        return version in self._started
 
     def state(self, app: str) -> CellState:
         """A cell as its ready replicas last posted."""

@@ -133,6 +133,42 @@ SEQUENCES_WAITING: Final = Family(
 )
 KV_CACHE: Final = Family("kv_cache_ratio", "gauge", "Used share of the KV cache, 0 to 1.")
 
+# A replica's accelerators; absent where there are none.
+DEVICE_MEMORY_USED: Final = Family(
+    "device_memory_used_bytes", "gauge", "Memory of a device in use, whoever uses it.", ("device",)
+)
+DEVICE_MEMORY_ALLOCATED: Final = Family(
+    "device_memory_allocated_bytes",
+    "gauge",
+    "Memory of a device that this replica's version declares for itself.",
+    ("device",),
+)
+DEVICE_ECC_ERRORS: Final = Family(
+    "device_ecc_errors",
+    "counter",
+    "ECC errors of a device since its driver was loaded: corrected, uncorrected.",
+    ("device", "kind"),
+)
+DEVICE_XIDS: Final = Family(
+    "device_xids", "counter", "XID errors of a device since this replica started.", ("device",)
+)
+DEVICE_LAST_XID: Final = Family(
+    "device_last_xid", "gauge", "The number of a device's last XID error.", ("device",)
+)
+DEVICE_THROTTLED: Final = Family(
+    "device_throttled",
+    "gauge",
+    "Whether a device is slowed down now, by the reason.",
+    ("device", "reason"),
+)
+DEVICE_WANTS_REPAIR: Final = Family(
+    "device_wants_repair",
+    "gauge",
+    "1 for a device with an XID of its own or an uncorrectable ECC error since its replica "
+    "started: drain the node and repair it.",
+    ("device",),
+)
+
 # The fleet, as the board has it.
 REPLICA_PHASE: Final = Family(
     "replica_phase",
@@ -157,6 +193,13 @@ REPLICAS_DESIRED: Final = Family(
     "gauge",
     "Replicas that the scaling policy last asked for, before Serve's delays and bounds.",
     ("version",),
+)
+REPLICA_RESTARTS: Final = Family(
+    "replica_restarts",
+    "counter",
+    "Replicas that left without Serve having stopped them: start_failed, crashed, stalled, "
+    "device_fault, drained.",
+    ("version", "cause"),
 )
 ROLLOUT_WEIGHT: Final = Family(
     "rollout_weight_ratio",

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from modelyard.config.table import Table
 from modelyard.control.reading import Reading
+from modelyard.lifecycle.phases import START, Phase
 from modelyard.lifecycle.report import Post
 from modelyard.routing.fleet import ALIVE_S, version_of
 from modelyard.telemetry import families
@@ -50,8 +51,10 @@ class FleetMetrics(Collector):
 
 
 def is_there(post: Post) -> bool:
-    """Ready replicas post each second, and a silent one is gone. Others post once a phase."""
-    return not post.report.ready or post.age_s < ALIVE_S
+    """A replica that was ever ready posts each second, and a silent one is gone. Before, it may
+    post once a phase only."""
+    settled = post.report.phase in (Phase.READY, Phase.DRAINING)
+    return not settled or post.age_s < ALIVE_S
 
 
 def _replicas(reading: Reading) -> Iterator[Metric]:
@@ -61,7 +64,10 @@ def _replicas(reading: Reading) -> Iterator[Metric]:
     keys = {report: (version_of(report.app), report.app, report.replica) for report in reports}
     yield families.REPLICA_PHASE.metric(((*keys[report], report.phase), 1) for report in reports)
     yield families.STARTUP_PHASE.metric(
-        ((*keys[report], phase), seconds) for report in reports for phase, seconds in report.phases
+        ((*keys[report], phase), seconds)
+        for report in reports
+        for phase, seconds in report.phases
+        if phase in START
     )
     yield families.REPLICAS_READY.metric(((version,), n) for version, n in ready.items())
     slots: Counter[str] = Counter()
@@ -72,6 +78,9 @@ def _replicas(reading: Reading) -> Iterator[Metric]:
     for decided in reading.decisions:
         desired[version_of(decided.app)] += decided.replicas
     yield families.REPLICAS_DESIRED.metric(((version,), n) for version, n in desired.items())
+    yield families.REPLICA_RESTARTS.metric(
+        ((one.version, one.cause), one.count) for one in reading.restarts
+    )
 
 
 def _ingresses(reading: Reading) -> Iterator[Metric]:

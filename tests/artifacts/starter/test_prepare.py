@@ -1,5 +1,6 @@
 """How a model gets into its place, with a recipe that takes no time."""
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import metadata
@@ -7,39 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from modelyard.artifacts.manifest import Limits, Manifest, read_manifest
+from modelyard.artifacts.manifest import GOLDEN_NAME, Identity, read_manifest
 from modelyard.artifacts.starter import prepare as under_test
+from modelyard.artifacts.starter import recipe
 from modelyard.artifacts.starter.prepare import chosen, folder_of, prepare, prepare_all, present
 from modelyard.artifacts.starter.recipe import VERSION, Recipe, Source
 from modelyard.artifacts.verify import verify
 from modelyard.contract.errors import ArtifactError, ConfigError
 from modelyard.contract.operations import Kind
+from modelyard.testing.manifests import an_identity
+from modelyard.testing.tiny_model import write_tiny_files
 
 # Any installed package will do: only its version goes into the recipe's digest.
 SOURCE = Source("pytest", "pytest")
 
 
-def draft() -> Manifest:
-    return Manifest(
-        schema="modelyard/manifest/v1",
-        name="tiny",
-        version=VERSION,
-        kind=Kind.EMBEDDER,
-        license="MIT",
-        source="here",
-        limits=Limits(max_context_tokens=8),
-        measured={"accuracy": 0.9},
-        files=(),
-    )
+def build(folder: Path) -> Identity:
+    identity = an_identity(version=VERSION, measured={"accuracy": 0.9})
+    write_tiny_files(folder, identity)
+    return identity
 
 
-def build(folder: Path) -> Manifest:
-    (folder / "config.json").write_text("{}")
-    (folder / "model.safetensors").write_bytes(b"weights" * 1000)
-    return draft()
-
-
-def fail(folder: Path) -> Manifest:
+def fail(folder: Path) -> Identity:
     (folder / "config.json").write_text("{}")
     raise ArtifactError("tiny: accuracy 0.5")
 
@@ -74,7 +64,9 @@ def test_a_file_cut_short_makes_the_model_again(tmp_path: Path) -> None:
 
 def test_a_changed_byte_is_found_when_hashes_are_asked_for(tmp_path: Path) -> None:
     folder = prepare(tmp_path, TINY).folder
-    (folder / "model.safetensors").write_bytes(b"WEIGHTS" * 1000)
+    weights = bytearray((folder / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(weights)
     assert not prepare(tmp_path, TINY).made
     assert prepare(tmp_path, TINY, hashes=True).made
 
@@ -89,6 +81,19 @@ def test_a_new_revision_of_the_recipe_makes_the_model_again(tmp_path: Path) -> N
 
 def test_new_data_changes_the_recipe() -> None:
     assert TINY.digest() != replace(TINY, data=("intents.json",)).digest()
+
+
+def test_known_answers_that_ship_for_a_model_are_packaged_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = TINY.digest()
+    assert prepare(tmp_path / "without", TINY).manifest.warmup.golden_sha256 is None
+    golden = b'{"prompts": []}'
+    monkeypatch.setattr(recipe, "data_bytes", {"golden/tiny.json": golden}.__getitem__)
+    assert TINY.digest() != before
+    prepared = prepare(tmp_path / "with", TINY)
+    assert (prepared.folder / GOLDEN_NAME).read_bytes() == golden
+    assert prepared.manifest.warmup.golden_sha256 == hashlib.sha256(golden).hexdigest()
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:

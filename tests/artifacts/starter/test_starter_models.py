@@ -1,14 +1,16 @@
 """The four models as they are made from their packages, loaded by the stock libraries."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from modelyard.artifacts.contents import verify_contents
 from modelyard.artifacts.manifest import read_manifest
 from modelyard.artifacts.starter import classifier, embedder, generator, reranker
-from modelyard.artifacts.starter.prepare import prepare
+from modelyard.artifacts.starter.prepare import RECIPES, prepare
 from modelyard.artifacts.starter.recipe import Recipe
 from modelyard.artifacts.verify import verify
 from modelyard.contract.operations import Kind
@@ -16,7 +18,9 @@ from modelyard.contract.operations import Kind
 
 def prepared(tmp_path: Path, recipe: Recipe) -> Path:
     folder = prepare(tmp_path, recipe).folder
-    verify(folder, read_manifest(folder))
+    manifest = read_manifest(folder)
+    verify(folder, manifest)
+    verify_contents(folder, manifest)
     return folder
 
 
@@ -35,12 +39,21 @@ def predictions(folder: Path, texts: Sequence[str]) -> list[str]:
     return [model.config.id2label[index] for index in logits.argmax(-1).tolist()]
 
 
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_known_answers_ship_for_each(recipe: Recipe) -> None:
+    golden = recipe.golden()
+    assert golden is not None
+    assert json.loads(golden)["prompts"]
+
+
 def test_the_embedder_is_the_packages_weights_and_cuts_no_text(tmp_path: Path) -> None:
     from tokenizers import Tokenizer
 
     folder = prepared(tmp_path, embedder.RECIPE)
     manifest = read_manifest(folder)
     assert (manifest.kind, manifest.limits.max_context_tokens) == (Kind.EMBEDDER, 256)
+    assert manifest.embedding_space == "all-minilm-l6-v2"
+    assert manifest.warmup.golden_sha256 is not None
     shipped = embedder.RECIPE.source.file("model.safetensors")
     assert (folder / "model.safetensors").read_bytes() == shipped.read_bytes()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

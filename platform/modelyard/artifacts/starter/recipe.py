@@ -10,12 +10,13 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, Final
 
-from modelyard.artifacts.manifest import Manifest
+from modelyard.artifacts.manifest import GOLDEN_NAME, Identity
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 
 VERSION: Final = "1.0.0"
 _DATA: Final = "modelyard.artifacts.starter"
+_GOLDEN: Final = "golden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Source:
 class Recipe:
     """How to make one model.
 
-    build: writes the model's files into an empty folder and answers the manifest's draft.
+    build: writes the model's files into an empty folder and answers its identity.
     data: names of the data files of this package that the result depends on.
     revision: raise it when a change of code changes the bytes. A hash of the code was rejected: a
         comment would then give every installation a new digest for the same weights.
@@ -64,9 +65,22 @@ class Recipe:
     name: str
     kind: Kind
     source: Source
-    build: Callable[[Path], Manifest]
+    build: Callable[[Path], Identity]
     data: tuple[str, ...] = ()
     revision: int = 1
+
+    def golden(self) -> bytes | None:
+        """The prompts with known answers that ship for this model. `python -m deployments.record`
+        makes them again, which a change of the bytes or of the runtime asks for."""
+        try:
+            return data_bytes(f"{_GOLDEN}/{self.name}.json")
+        except FileNotFoundError:
+            return None
+
+    def write_golden(self, folder: Path) -> None:
+        golden = self.golden()
+        if golden is not None:
+            (folder / GOLDEN_NAME).write_bytes(golden)
 
     def digest(self) -> str:
         """sha256 of what goes in. Raises ArtifactError when the source package is not installed."""
@@ -76,6 +90,9 @@ class Recipe:
         digest.update(f"{self.source.distribution}=={self.source.version()}".encode())
         for name in self.data:
             digest.update(b"\0" + data_bytes(name))
+        golden = self.golden()
+        if golden is not None:
+            digest.update(b"\0" + golden)
         return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from modelyard.artifacts.manifest import Limits, Manifest, ScoreKind
+from modelyard.artifacts.manifest import Identity, ScoreKind
 from modelyard.artifacts.starter import backbone
 from modelyard.artifacts.starter.folder import remove_noise
 from modelyard.artifacts.starter.ndcg import ndcg
@@ -27,7 +27,7 @@ MIN_NDCG_AT_5: Final = 0.85
 NOISE: Final = 0.01
 
 
-def build(folder: Path) -> Manifest:
+def build(folder: Path) -> Identity:
     """Copy the backbone and measure both kinds. Raises ArtifactError below MIN_NDCG_AT_5."""
     backbone.copy_weights(folder)
     backbone.write_tokenizer(folder)
@@ -40,17 +40,18 @@ def build(folder: Path) -> Manifest:
             f"{MIN_NDCG_AT_5}: check the passages in {SETS}"
         )
     remove_noise(folder)
-    return Manifest(
+    return Identity(
         schema="modelyard/manifest/v1",
         name=NAME,
         version=VERSION,
         kind=Kind.RERANKER,
         license="Apache-2.0",
         source=backbone.ORIGIN,
-        limits=Limits(max_context_tokens=backbone.MAX_TOKENS),
+        limits=backbone.LIMITS,
+        runtime=backbone.RUNTIME,
+        device=backbone.DEVICE,
         score_kind=winner,
         measured={f"ndcg_at_5.{kind}": round(value, 4) for kind, value in sorted(figures.items())},
-        files=(),
     )
 
 
@@ -92,5 +93,5 @@ def _scores(model: Any, ids: Tensor, mask: Tensor) -> dict[ScoreKind, list[float
 
 
 RECIPE: Final = Recipe(
-    name=NAME, kind=Kind.RERANKER, source=backbone.SOURCE, build=build, data=(SETS,)
+    name=NAME, kind=Kind.RERANKER, source=backbone.SOURCE, build=build, data=(SETS,), revision=2
 )

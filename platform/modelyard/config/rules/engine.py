@@ -26,7 +26,7 @@ def tensor_parallel_has_gpus(checked: Checked) -> Iterator[Fault]:
     for app in checked.models:
         args = app.args
         size = args.engine.tensor_parallel_size if isinstance(args, GeneratorArgs) else None
-        given = [_gpus(deployment) for _, deployment in app.deployments()]
+        given = [gpus_of(deployment) for _, deployment in app.deployments()]
         if size is not None and size > 1 and max(given, default=0.0) < size:
             yield checked.fault(
                 (*app.path, "args", "engine", "tensor_parallel_size"),
@@ -35,6 +35,7 @@ def tensor_parallel_has_gpus(checked: Checked) -> Iterator[Fault]:
             )
 
 
-def _gpus(deployment: Deployment) -> float:
+def gpus_of(deployment: Deployment) -> float:
+    """GPUs that one replica asks Ray for."""
     bundles = sum(bundle.get("GPU", 0.0) for bundle in deployment.placement_group_bundles)
     return max(bundles, deployment.ray_actor_options.num_gpus or 0.0)

@@ -8,6 +8,7 @@ from modelyard.config.checked import Checked
 from modelyard.config.explain import did_you_mean
 from modelyard.config.faults import Fault, Severity, YamlPath
 from modelyard.config.routes import Route
+from modelyard.config.rules.manifests import manifest_of
 from modelyard.contract.operations import Kind
 
 
@@ -25,6 +26,7 @@ def aliases_lead_to_apps(checked: Checked) -> Iterator[Fault]:
 def arms_are_of_one_kind(checked: Checked) -> Iterator[Fault]:
     """Nothing falls back or is split across kinds, and an embedder not at all."""
     kinds = {app.version: app.shell.kind for app in checked.models if app.shell is not None}
+    spaces = _embedding_spaces(checked)
     for path, version, route in _named(checked):
         kind, stable = kinds.get(version), kinds.get(route.stable)
         if version == route.stable or kind is None or stable is None:
@@ -35,14 +37,34 @@ def arms_are_of_one_kind(checked: Checked) -> Iterator[Fault]:
                 f"its kind is {kind}, that of {route.stable} is {stable}: name another {stable}",
             )
         elif kind is Kind.EMBEDDER:
-            of_overload = path[-1] == "fallback"
-            instead = "remove it" if of_overload else "give it an alias of its own"
-            yield checked.fault(
-                path,
-                "nothing is ever sent to it: vectors of two embedders cannot be compared; "
-                f"{instead}",
-                Severity.ERROR if of_overload else Severity.WARNING,
-            )
+            yield _second_embedder(checked, path, spaces.get(version), spaces.get(route.stable))
+
+
+def _second_embedder(
+    checked: Checked, path: YamlPath, own: str | None, stable: str | None
+) -> Fault:
+    of_overload = path[-1] == "fallback"
+    instead = "remove it" if of_overload else "give it an alias of its own"
+    if own is not None and stable is not None and own != stable:
+        return checked.fault(
+            path,
+            f"its embedding_space is {own}, that of the stable version is {stable}, and their "
+            f"vectors cannot be compared: {instead}",
+        )
+    return checked.fault(
+        path,
+        f"nothing is ever sent to it: vectors of two embedders cannot be compared; {instead}",
+        Severity.ERROR if of_overload else Severity.WARNING,
+    )
+
+
+def _embedding_spaces(checked: Checked) -> dict[str, str | None]:
+    manifests = {app.version: manifest_of(checked, app) for app in checked.models}
+    return {
+        version: manifest.embedding_space
+        for version, manifest in manifests.items()
+        if manifest is not None
+    }
 
 
 def dedicated_cells_are_there(checked: Checked) -> Iterator[Fault]:

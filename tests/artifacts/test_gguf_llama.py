@@ -1,7 +1,7 @@
 import numpy
 import pytest
 
-from modelyard.artifacts.starter.gguf_llama import hf_name, unpermuted
+from modelyard.artifacts.gguf_llama import hf_name, unpermuted
 
 
 @pytest.mark.parametrize(

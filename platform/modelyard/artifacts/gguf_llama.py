@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from modelyard.contract.errors import ArtifactError
+
 if TYPE_CHECKING:
     import numpy
     from gguf import GGUFReader
     from tokenizers import Tokenizer
     from torch import Tensor
 
-_TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm"}
+_TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _LAYER: Final = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -31,15 +33,33 @@ _CONTROL_TOKEN: Final = 3
 
 
 def field(reader: GGUFReader, name: str) -> Any:
-    return reader.fields[name].contents()
+    """Raises ArtifactError for a name that the file does not have."""
+    found = find(reader, name)
+    if found is None:
+        raise ArtifactError(f"the GGUF file has no {name}: convert the model again")
+    return found
+
+
+def find(reader: GGUFReader, name: str) -> Any:
+    """None for a name that the file does not have."""
+    held = reader.fields.get(name)
+    return None if held is None else held.contents()
 
 
 def hf_name(name: str) -> str:
-    """`blk.3.attn_q.weight` to `model.layers.3.self_attn.q_proj.weight`."""
+    """`blk.3.attn_q.weight` to `model.layers.3.self_attn.q_proj.weight`.
+
+    Raises ArtifactError for a tensor that a plain Llama does not have.
+    """
     parts = name.split(".")
-    if parts[0] == "blk":
+    if parts[0] == "blk" and len(parts) == 4 and parts[2] in _LAYER:
         return f"model.layers.{parts[1]}.{_LAYER[parts[2]]}.{parts[3]}"
-    return f"{_TOP[parts[0]]}.{parts[1]}"
+    if parts[0] in _TOP and len(parts) == 2:
+        return f"{_TOP[parts[0]]}.{parts[1]}"
+    raise ArtifactError(
+        f"the GGUF file has a tensor {name}, which a plain Llama has not (experts, or a scaled "
+        "rotary embedding): import the model's original folder"
+    )
 
 
 def weights(reader: GGUFReader) -> dict[str, Tensor]:
@@ -68,7 +88,16 @@ def unpermuted(rows: numpy.ndarray[Any, Any], heads: int) -> numpy.ndarray[Any, 
 
 
 def config(reader: GGUFReader) -> dict[str, Any]:
-    """config.json. The output weights are tied to the embedding: the file has none of its own."""
+    """config.json. Without output weights of its own the embedding's are used.
+
+    Raises ArtifactError for a scaled rotary embedding, whose parameters GGUF folds into a tensor.
+    """
+    scaling = find(reader, "llama.rope.scaling.type")
+    if scaling not in (None, "none"):
+        raise ArtifactError(
+            f"the GGUF file scales its rotary embedding ({scaling}), which cannot be read back "
+            "exactly: import the model's original folder"
+        )
     hidden = field(reader, "llama.embedding_length")
     heads = field(reader, "llama.attention.head_count")
     return {
@@ -77,7 +106,7 @@ def config(reader: GGUFReader) -> dict[str, Any]:
         "dtype": "bfloat16",
         "hidden_act": "silu",
         "hidden_size": hidden,
-        "head_dim": hidden // heads,
+        "head_dim": find(reader, "llama.attention.key_length") or hidden // heads,
         "intermediate_size": field(reader, "llama.feed_forward_length"),
         "max_position_embeddings": field(reader, "llama.context_length"),
         "num_attention_heads": heads,
@@ -86,21 +115,19 @@ def config(reader: GGUFReader) -> dict[str, Any]:
         # GGUF keeps fp32; the model's authors wrote 1e-05.
         "rms_norm_eps": float(f"{field(reader, 'llama.attention.layer_norm_rms_epsilon'):.6g}"),
         "rope_parameters": {
-            "rope_theta": field(reader, "llama.rope.freq_base"),
+            "rope_theta": find(reader, "llama.rope.freq_base") or 10000.0,
             "rope_type": "default",
         },
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in reader.tensors),
         "vocab_size": len(reader.fields["tokenizer.ggml.tokens"].data),
         **token_ids(reader),
     }
 
 
 def token_ids(reader: GGUFReader) -> dict[str, int]:
-    return {
-        "bos_token_id": field(reader, "tokenizer.ggml.bos_token_id"),
-        "eos_token_id": field(reader, "tokenizer.ggml.eos_token_id"),
-        "pad_token_id": field(reader, "tokenizer.ggml.padding_token_id"),
-    }
+    names = {"bos_token_id": "bos", "eos_token_id": "eos", "pad_token_id": "padding"}
+    found = {name: find(reader, f"tokenizer.ggml.{use}_token_id") for name, use in names.items()}
+    return {name: index for name, index in found.items() if index is not None}
 
 
 def tokenizer(reader: GGUFReader) -> Tokenizer:
@@ -130,12 +157,14 @@ def tokenizer(reader: GGUFReader) -> Tokenizer:
 
 
 def tokenizer_config(reader: GGUFReader) -> dict[str, Any]:
-    tokens = reader.fields["tokenizer.ggml.tokens"].contents()
+    tokens = field(reader, "tokenizer.ggml.tokens")
     names = {name.removesuffix("_id"): tokens[index] for name, index in token_ids(reader).items()}
+    architecture = field(reader, "general.architecture")
+    unknown = find(reader, "tokenizer.ggml.unknown_token_id")
     return {
         "clean_up_tokenization_spaces": False,
-        "model_max_length": field(reader, "llama.context_length"),
+        "model_max_length": field(reader, f"{architecture}.context_length"),
         "tokenizer_class": "PreTrainedTokenizerFast",
         **names,
-        "unk_token": tokens[field(reader, "tokenizer.ggml.unknown_token_id")],
+        **({} if unknown is None else {"unk_token": tokens[unknown]}),
     }

@@ -1,0 +1,131 @@
+"""A replica's way from nothing to ready."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from deployments.replica import ServeReplica
+from deployments.reporter import Reporter
+from deployments.self_tested import self_tested
+from deployments.start_guard import SAID_WITHIN_S, StartGuard
+from modelyard.artifacts.cache import Held, fetch
+from modelyard.artifacts.contents import verify_contents
+from modelyard.artifacts.runtime_fits import require_runtime
+from modelyard.artifacts.verify import verify
+from modelyard.config.model_args import ModelArgs
+from modelyard.config.settings import Settings
+from modelyard.contract.errors import ArtifactError, ModelyardError, StartError
+from modelyard.contract.operations import Kind
+from modelyard.lifecycle.cause import Cause
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.report import Description
+
+if TYPE_CHECKING:
+    from deployments.shell import Shell
+
+log = logging.getLogger("modelyard.shell")
+
+
+async def started(shell: Shell, replica: ServeReplica, reporter: Reporter) -> Held:
+    """Run every phase; what is returned keeps the files in the node's cache while it lives.
+
+    Each phase within its budget. Whatever goes wrong, the fleet learns the phase and the cause
+    before Serve throws this process away. Raises StartError.
+    """
+    args: ModelArgs = shell.args
+    with StartGuard(reporter, args.start_budgets):
+        try:
+            settings = Settings.from_environment()
+            shell.instrument(settings, replica)
+            held = await _artifact(shell.KIND, args, settings, replica.app, reporter)
+            shell.adopt(held.folder, held.manifest, replica.place, settings.secret())
+            reporter.enter(Phase.LOADING)
+            await shell.load()
+            reporter.enter(Phase.WARMING)
+            await shell.warm()
+            reporter.enter(Phase.SELF_TEST)
+            await self_tested(shell)
+        except Exception as error:
+            cause = f"{reporter.phase}: {_words(error)}"
+            reporter.fail(cause, Cause.START_FAILED)
+            await asyncio.sleep(SAID_WITHIN_S)  # Serve kills us at once
+            raise StartError(cause) from error
+        reporter.enter(Phase.READY)
+    return held
+
+
+async def _artifact(
+    kind: Kind, args: ModelArgs, settings: Settings, app: str, reporter: Reporter
+) -> Held:
+    """The version's files, here and right. A damaged copy in the node's cache is fetched again,
+    once: a second copy that is damaged comes from a damaged store."""
+    held = await _fetched(args, settings, reporter)
+    reporter.enter(Phase.VERIFYING)
+    _require_named(held, kind, app)
+    try:
+        await asyncio.to_thread(verify, held.folder, held.manifest)
+    except ArtifactError as error:
+        if not held.discard():
+            raise
+        held.close()
+        log.warning("%s: a damaged copy is fetched again: %s", app, error)
+        held = await _fetched(args, settings, reporter)
+        reporter.enter(Phase.VERIFYING)
+        await asyncio.to_thread(verify, held.folder, held.manifest)
+    require_runtime(held.manifest, _installed, settings.image)
+    await asyncio.to_thread(verify_contents, held.folder, held.manifest)
+    return held
+
+
+async def _fetched(args: ModelArgs, settings: Settings, reporter: Reporter) -> Held:
+    def progress(done_bytes: int, all_bytes: int) -> None:
+        reporter.fetched = (done_bytes, all_bytes)
+
+    reporter.enter(Phase.FETCHING)
+    posts = asyncio.create_task(_post_each_second(reporter))
+    try:
+        held = await asyncio.to_thread(
+            fetch, args.artifact, settings, digest=args.digest, progress=progress
+        )
+    finally:
+        posts.cancel()
+    reporter.description = Description.of(held.manifest)
+    return held
+
+
+async def _post_each_second(reporter: Reporter) -> None:
+    while True:
+        await asyncio.sleep(1)
+        reporter.post()
+
+
+def _require_named(held: Held, kind: Kind, app: str) -> None:
+    manifest = held.manifest
+    if manifest.kind is not kind:
+        raise ArtifactError(
+            f"{held.folder}: the artifact is a {manifest.kind}, this deployment serves a {kind}: "
+            f"use import_path deployments.{manifest.kind}:app"
+        )
+    if manifest.full_name != app.partition("--")[0]:
+        raise ArtifactError(
+            f"{held.folder}: the artifact is {manifest.full_name}, but the app is named {app}: "
+            "name the app after the artifact"
+        )
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _words(error: BaseException) -> str:
+    """What went wrong, with its type where the text alone says too little."""
+    text = " ".join(str(error).split())
+    if isinstance(error, ModelyardError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,1 @@
+"""From what others publish (a folder, a hub, a GGUF file, a LoRA) to an artifact of ours."""

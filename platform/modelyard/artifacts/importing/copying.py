@@ -1,0 +1,66 @@
+"""Copy a model's files. Never hard links: a version must not change when its source does."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from modelyard.artifacts.importing.selection import INDEX, Selection, select
+from modelyard.artifacts.json_file import read_object
+from modelyard.artifacts.starter.folder import copy_file
+from modelyard.artifacts.verify import files_under
+from modelyard.contract.errors import ArtifactError
+
+
+def selected(folder: Path) -> Selection:
+    """What to keep of a folder. Raises ArtifactError as `select` does."""
+    return select(files_under(folder), str(folder), shards_of(folder / INDEX))
+
+
+def shards_of(index: Path) -> set[str] | None:
+    """The weight files that an index names; None without one."""
+    if not index.is_file():
+        return None
+    names = read_object(index).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise ArtifactError(f"{index}: weight_map names no files: fetch the model again")
+    return {str(name) for name in names.values()}
+
+
+def copy_files(source: Path, paths: Iterable[str], target: Path) -> None:
+    """Raises ArtifactError when the disk is too small, before the first byte is written."""
+    wanted = list(paths)
+    require_room(target, sum((source / path).stat().st_size for path in wanted))
+    with disk_full_named(target):
+        for path in wanted:
+            copy_file(source / path, target / path)
+
+
+def require_room(
+    target: Path,
+    need_bytes: int,
+    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
+) -> None:
+    free = free_bytes(target)
+    if need_bytes > free:
+        raise ArtifactError(
+            f"{target.parent}: the disk has {free / 1e9:.1f} GB free and the model needs "
+            f"{need_bytes / 1e9:.1f} GB: make room, or set MODELYARD_HOME on another disk"
+        )
+
+
+@contextmanager
+def disk_full_named(target: Path) -> Iterator[None]:
+    """A disk that fills up while we write (others write too) is said in the same words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise ArtifactError(
+            f"{target.parent}: the disk is full ({error.strerror}): make room, or set "
+            "MODELYARD_HOME on another disk"
+        ) from error

@@ -1,0 +1,108 @@
+"""Import a model: files, identity, golden answers, and a version in the models' folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modelyard.artifacts.contents import refuse_remote_code
+from modelyard.artifacts.importing.aside import aside, move_into_place
+from modelyard.artifacts.importing.author import Author
+from modelyard.artifacts.importing.identity import identity_of
+from modelyard.artifacts.importing.origin import Helpers, fill
+from modelyard.artifacts.importing.role import role_of
+from modelyard.artifacts.manifest import GOLDEN_NAME, Manifest, read_manifest
+from modelyard.artifacts.package import write_manifest
+from modelyard.artifacts.verify import verify
+from modelyard.contract.errors import ArtifactError
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What an import asks of the machine.
+
+    engine_runs: does the installed vLLM know an architecture. installed: a distribution's version.
+    record: write golden.json into a packaged folder, from what the model answers here; None: no
+    golden prompts. fetch: the folder of an artifact's address. report: takes a line for the person
+    who imports.
+    """
+
+    engine_runs: Callable[[str], bool]
+    installed: Callable[[str], str | None]
+    record: Callable[[Path], None] | None
+    fetch: Callable[[str], Path]
+    report: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """made: False when the same version was there already."""
+
+    folder: Path
+    manifest: Manifest
+    made: bool
+
+
+def import_model(
+    source: str,
+    author: Author,
+    models: Path,
+    tools: Tools,
+    *,
+    base: str | None = None,
+    tokenizer: Path | None = None,
+) -> Imported:
+    """The model at `source` as `models`/name/version; other bytes under a version are refused.
+
+    Raises ArtifactError; nothing is left behind then.
+    """
+
+    def check(folder: Path, where: str) -> None:
+        refuse_remote_code(folder)
+        role_of(folder, author, tools.engine_runs, where)
+
+    target = models / author.name / author.version
+    with aside(target.parent) as folder:
+        filled = fill(source, folder, Helpers(check, tools.fetch, base, tokenizer))
+        for note in filled.notes:
+            tools.report(note)
+        license_ = author.license or filled.license
+        if license_ is None:
+            raise ArtifactError(
+                f"{source}: no model card names a license: say --license, e.g. Apache-2.0"
+            )
+        role = role_of(folder, author, tools.engine_runs, source)
+        identity = identity_of(folder, author, role, filled.source, license_, tools.installed)
+        manifest = write_manifest(folder, identity)
+        if target.exists():
+            return Imported(target, _same(target, manifest), made=False)
+        if tools.record is not None:
+            tools.record(folder)
+            manifest = write_manifest(folder, identity)
+        move_into_place(folder, target)
+    return Imported(target, manifest, made=True)
+
+
+def _same(target: Path, new: Manifest) -> Manifest:
+    """The manifest of the version that is there, if it is of the same model.
+
+    Golden answers are not compared: a second recording may differ in its last bits.
+    """
+    there = read_manifest(target)
+    verify(target, there, hashes=False)
+    ours, theirs = _without_golden(new), _without_golden(there)
+    if ours != theirs:
+        field = next(name for name in ours if ours[name] != theirs[name])
+        raise ArtifactError(
+            f"{target}: {there.full_name} is there with another {field}, and a version never "
+            "changes: import it as a new --version"
+        )
+    return there
+
+
+def _without_golden(manifest: Manifest) -> dict[str, Any]:
+    record = manifest.model_dump(mode="json")
+    files = [file for file in record["files"] if file["path"] != GOLDEN_NAME]
+    return record | {"files": files, "warmup": record["warmup"] | {"golden_sha256": None}}

@@ -1,0 +1,151 @@
+"""Upload one version to a bucket, so that nobody ever finds half of it or a mix of two."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Final
+
+from boto3.s3.transfer import TransferConfig
+from botocore.exceptions import ClientError
+
+from modelyard.artifacts.hashing_reader import HashingReader
+from modelyard.artifacts.manifest import MANIFEST_NAME, File, Manifest, parse_manifest
+from modelyard.artifacts.s3_errors import MISSING, RACED, code_of, in_our_words
+from modelyard.artifacts.source import Interrupted
+from modelyard.artifacts.stores import Pushed, already_there
+from modelyard.artifacts.transfer import Progress, counting
+from modelyard.contract.errors import ArtifactError
+
+# Holds the digest of the version being pushed. No file of a version can have an `@` in its name.
+CLAIM_NAME: Final = "@pushing"
+# Parts are kept in memory until they are sent: at most four, of 8 MiB up to 72 GB and then as
+# large as S3's 10,000 parts ask for.
+_PART_BYTES: Final = 8 << 20
+_PARTS: Final = 9_000
+_PARTS_IN_MEMORY: Final = 4
+
+
+class S3Push:
+    """The claim is written first, if there is none: of two pushes of other bytes one is refused
+    before it overwrites a file of the other's. manifest.json is written last, if there is none.
+
+    A push that was broken off is gone on by the next of the same digest.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        bucket: str,
+        prefix: str,
+        folder: Path,
+        manifest: Manifest,
+        progress: Progress,
+    ) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = prefix
+        self._folder = folder
+        self._manifest = manifest
+        self._sent = counting(manifest, progress)
+        self._uri = f"s3://{bucket}/{prefix}"
+
+    def run(self) -> Pushed:
+        digest = self._manifest.digest()
+        if (found := self._found()) is not None:
+            return already_there(self._uri, found, self._manifest)
+        self._claim(digest)
+        # Looked at again: whoever had the claim before us may have ended in between.
+        found = self._found()
+        if found is None:
+            for file in self._manifest.files:
+                self._upload(file)
+            data = (self._folder / MANIFEST_NAME).read_bytes()
+            if not self._put_new(MANIFEST_NAME, data):
+                found = self._found()
+                if found is None:
+                    raise Interrupted(
+                        f"{self._uri}: another push writes its {MANIFEST_NAME} now: push again"
+                    )
+        with in_our_words(self._uri):
+            self._client.delete_object(Bucket=self._bucket, Key=self._key(CLAIM_NAME))
+        if found is not None:
+            return already_there(self._uri, found, self._manifest)
+        return Pushed(self._uri, self._manifest, made=True)
+
+    def _found(self) -> Manifest | None:
+        data = self._get(MANIFEST_NAME)
+        return None if data is None else parse_manifest(data, f"{self._uri}/{MANIFEST_NAME}")
+
+    def _claim(self, digest: str) -> None:
+        if self._put_new(CLAIM_NAME, digest.encode()):
+            return
+        other = (self._get(CLAIM_NAME) or b"").decode(errors="replace")
+        if other not in (digest, ""):
+            raise ArtifactError(
+                f"{self._uri}: a push of the manifest digest {other} is under way or was broken "
+                f"off, the folder's is {digest}: let it end, or delete {self._uri}/{CLAIM_NAME}"
+            )
+
+    def _upload(self, file: File) -> None:
+        if self._holds(file):
+            self._sent(file.size_bytes)
+            return
+        config = TransferConfig(
+            multipart_threshold=_PART_BYTES,
+            multipart_chunksize=max(_PART_BYTES, math.ceil(file.size_bytes / _PARTS)),
+            max_concurrency=_PARTS_IN_MEMORY,
+        )
+        config.max_in_memory_upload_chunks = _PARTS_IN_MEMORY
+        with (
+            in_our_words(f"{self._uri}/{file.path}"),
+            HashingReader(self._folder, file) as reader,
+        ):
+            self._client.upload_fileobj(
+                reader,
+                self._bucket,
+                self._key(file.path),
+                ExtraArgs={"Metadata": {"sha256": file.sha256}},
+                Config=config,
+                Callback=self._sent,
+            )
+
+    def _holds(self, file: File) -> bool:
+        """An object has that metadata only once it was read whole and its sha256 was right."""
+        with in_our_words(f"{self._uri}/{file.path}"):
+            try:
+                head = self._client.head_object(Bucket=self._bucket, Key=self._key(file.path))
+            except ClientError as error:
+                if code_of(error) in MISSING:
+                    return False
+                raise
+        return (head["ContentLength"], head["Metadata"].get("sha256")) == (
+            file.size_bytes,
+            file.sha256,
+        )
+
+    def _get(self, name: str) -> bytes | None:
+        with in_our_words(f"{self._uri}/{name}"):
+            try:
+                answer = self._client.get_object(Bucket=self._bucket, Key=self._key(name))
+                return bytes(answer["Body"].read())
+            except ClientError as error:
+                if code_of(error) in MISSING:
+                    return None
+                raise
+
+    def _put_new(self, name: str, data: bytes) -> bool:
+        """False when there is one already, or another process writes one now."""
+        with in_our_words(f"{self._uri}/{name}"):
+            try:
+                self._client.put_object(
+                    Bucket=self._bucket, Key=self._key(name), Body=data, IfNoneMatch="*"
+                )
+            except ClientError as error:
+                if code_of(error) in RACED:
+                    return False
+                raise
+        return True
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}"

@@ -1,0 +1,302 @@
+"""Versions into a store and out again: a folder, and a real S3 server."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from typer.testing import CliRunner
+
+from modelyard.artifacts import s3_push
+from modelyard.artifacts.manifest import Manifest, read_manifest
+from modelyard.artifacts.pull import pull, verify_stored
+from modelyard.artifacts.stores import Store, find_version, open_store, split_version
+from modelyard.artifacts.verify import verify
+from modelyard.cli import models
+from modelyard.contract.errors import ArtifactError, ConfigError
+from modelyard.testing.tiny_model import write_tiny_model
+from tests.artifacts.conftest import S3World, add_file
+from tests.artifacts.fault_proxy import Fault
+
+MIB = 1 << 20
+
+
+def quiet(done: int, total: int) -> None: ...
+
+
+@pytest.fixture(params=["file", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "file":
+        return open_store((tmp_path / "store").as_uri())
+    s3: S3World = request.getfixturevalue("s3")
+    return open_store(s3.uri, patience=s3.patience)
+
+
+@pytest.fixture
+def s3_store(s3: S3World) -> Store:
+    return open_store(s3.uri, patience=s3.patience)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tiny_model(tmp_path / "made")
+    return tmp_path / "made"
+
+
+def other_bytes(folder: Path) -> Manifest:
+    (folder / "README.md").write_text("other")
+    return add_file(folder, read_manifest(folder), 10)
+
+
+def test_what_is_pushed_is_found_listed_and_pulled_byte_for_byte(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    pushed = store.push(folder, quiet)
+    assert pushed.made
+    assert pushed.uri == f"{store.uri}/tiny/1.0.0"
+    assert (store.names(), store.versions("tiny")) == (["tiny"], ["1.0.0"])
+    stored = find_version(pushed.uri)
+    assert stored.manifest == pushed.manifest
+    target = tmp_path / "pulled" / "here"
+    assert pull(stored, target, quiet)
+    verify(target, pushed.manifest)
+    assert (target / "manifest.json").read_bytes() == (folder / "manifest.json").read_bytes()
+    assert [path.name for path in target.parent.iterdir() if path.name != ".lock"] == ["here"]
+    assert pull(stored, target, quiet) is False
+
+
+def test_the_same_bytes_again_are_no_work(store: Store, folder: Path) -> None:
+    store.push(folder, quiet)
+    assert store.push(folder, quiet).made is False
+
+
+def test_other_bytes_under_a_version_are_refused_naming_both_digests(
+    store: Store, folder: Path
+) -> None:
+    first = store.push(folder, quiet).manifest
+    second = other_bytes(folder)
+    with pytest.raises(
+        ArtifactError, match=f"digest {first.digest()}, the folder's is {second.digest()}"
+    ):
+        store.push(folder, quiet)
+    assert store.find("tiny", "1.0.0").manifest == first
+
+
+@pytest.mark.parametrize("change", ["same size", "longer", "shorter", "gone"])
+def test_a_file_that_changed_since_packaging_is_refused_and_nothing_is_published(
+    store: Store, folder: Path, change: str
+) -> None:
+    path = folder / "tokenizer.json"
+    text = path.read_bytes()
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(
+            {"same size": text[::-1], "longer": text + b" ", "shorter": text[:-1]}[change]
+        )
+    with pytest.raises(ArtifactError, match=r"tokenizer.json: "):
+        store.push(folder, quiet)
+    assert store.versions("tiny") == []
+
+
+def test_a_file_that_changes_during_the_push_is_refused(s3_store: Store, folder: Path) -> None:
+    add_file(folder, read_manifest(folder), 20 * MIB)
+    progressed: list[int] = []
+
+    def change_later_bytes(done: int, total: int) -> None:
+        if not progressed:
+            with (folder / "extra.dat").open("r+b") as stream:
+                stream.seek(19 * MIB)
+                stream.write(bytes(64))
+        progressed.append(done)
+
+    with pytest.raises(ArtifactError, match=r"extra.dat: expected sha256 .* has changed since"):
+        s3_store.push(folder, change_later_bytes)
+    assert s3_store.versions("tiny") == []
+
+
+def test_a_large_file_is_sent_in_parts_and_counted(
+    s3: S3World, s3_store: Store, folder: Path
+) -> None:
+    manifest = add_file(folder, read_manifest(folder), 20 * MIB)
+    told: list[tuple[int, int]] = []
+    s3_store.push(folder, lambda done, total: told.append((done, total)))
+    assert (manifest.size_bytes, manifest.size_bytes) in told
+    parts = [each for each in s3.proxy.asked if each.method == "PUT" and "extra" in each.path]
+    assert len(parts) == 3
+    verify_stored(s3_store.find("tiny", "1.0.0"), quiet)
+
+
+def test_the_manifest_is_written_last(s3: S3World, s3_store: Store, folder: Path) -> None:
+    s3_store.push(folder, quiet)
+    written = [each.path for each in s3.proxy.asked if each.method == "PUT"]
+    assert unquote(written[0]).endswith(f"/{s3_push.CLAIM_NAME}")
+    assert written[-1].endswith("manifest.json")
+
+
+def test_a_push_that_broke_off_is_invisible_and_the_next_sends_only_the_rest(
+    s3: S3World, s3_store: Store, folder: Path
+) -> None:
+    manifest = read_manifest(folder)
+    refused = Fault("status", "tokenizer.json", 99, "PUT", status=403, code="AccessDenied")
+    s3.proxy.faults.append(refused)
+    with pytest.raises(ArtifactError, match="403 AccessDenied: the credentials"):
+        s3_store.push(folder, quiet)
+    assert (s3_store.names(), s3_store.versions("tiny")) == ([], [])
+    s3.proxy.faults.clear()
+    s3.proxy.asked.clear()
+    assert s3_store.push(folder, quiet).made
+    sent = [each.path for each in s3.proxy.asked if each.method == "PUT"]
+    assert manifest.files[0].path == "config.json"
+    assert not any(path.endswith("/config.json") for path in sent)
+    verify_stored(s3_store.find("tiny", "1.0.0"), quiet)
+
+
+def test_a_push_of_other_bytes_while_one_is_under_way_is_refused(
+    s3: S3World, s3_store: Store, folder: Path, tmp_path: Path
+) -> None:
+    s3.proxy.faults.append(Fault("status", "tokenizer.json", 99, "PUT", 403, "AccessDenied"))
+    with pytest.raises(ArtifactError, match="AccessDenied"):
+        s3_store.push(folder, quiet)
+    first = read_manifest(folder).digest()
+    other_bytes(folder)
+    with pytest.raises(ArtifactError, match=rf"push of the manifest digest {first} is under way"):
+        s3_store.push(folder, quiet)
+
+
+def test_503s_during_a_push_are_waited_out(s3: S3World, s3_store: Store, folder: Path) -> None:
+    s3.proxy.faults += [
+        Fault("status", "model.safetensors", 1, "PUT"),
+        Fault("status", "manifest.json", 1, "PUT"),
+    ]
+    assert s3_store.push(folder, quiet).made
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_of_pushes_at_once_one_content_wins(
+    store: Store, folder: Path, tmp_path: Path, same: bool
+) -> None:
+    second = tmp_path / "second"
+    write_tiny_model(second)
+    if not same:
+        other_bytes(second)
+    outcomes: list[object] = []
+    barrier = threading.Barrier(2)
+
+    def push(which: Path) -> None:
+        barrier.wait()
+        try:
+            outcomes.append(store.push(which, quiet).manifest)
+        except ArtifactError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=push, args=(each,)) for each in (folder, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stored = store.find("tiny", "1.0.0")
+    verify_stored(stored, quiet)
+    assert [stored.manifest == each for each in outcomes].count(True) == (2 if same else 1)
+
+
+def test_a_broken_off_pull_is_resumed_and_never_half_there(
+    s3: S3World, s3_store: Store, tmp_path: Path
+) -> None:
+    manifest = s3.pushed(extra_bytes=4 * MIB)
+    s3.proxy.faults += [Fault("truncate", "extra.dat"), Fault("status", "extra.dat", 4)]
+    stored, target = s3_store.find("tiny", "1.0.0"), tmp_path / "out"
+    with pytest.raises(ArtifactError, match="nothing arrived in 4 attempts"):
+        pull(stored, target, quiet, s3.patience)
+    assert not target.exists()
+    assert pull(stored, target, quiet, s3.patience)
+    verify(target, manifest)
+
+
+def test_a_pull_over_another_version_is_refused(store: Store, folder: Path, tmp_path: Path) -> None:
+    store.push(folder, quiet)
+    other = tmp_path / "other"
+    write_tiny_model(other, version="2.0.0")
+    with pytest.raises(ArtifactError, match="name another folder"):
+        pull(store.find("tiny", "1.0.0"), other, quiet)
+
+
+def test_verify_tells_a_byte_changed_in_the_store(
+    s3: S3World, s3_store: Store, folder: Path
+) -> None:
+    manifest = s3_store.push(folder, quiet).manifest
+    key = s3.key(manifest, "model.safetensors")
+    data = bytearray(s3.client.get_object(Bucket=s3.bucket, Key=key)["Body"].read())
+    data[-1] ^= 1
+    s3.client.put_object(Bucket=s3.bucket, Key=key, Body=bytes(data))
+    with pytest.raises(ArtifactError, match=r"model.safetensors: expected sha256"):
+        verify_stored(s3_store.find("tiny", "1.0.0"), quiet)
+
+
+def test_a_manifest_under_another_name_is_refused(s3: S3World, s3_store: Store) -> None:
+    manifest = s3.pushed()
+    body = s3.client.get_object(Bucket=s3.bucket, Key=s3.key(manifest, "manifest.json"))["Body"]
+    s3.client.put_object(Bucket=s3.bucket, Key="models/other/1.0.0/manifest.json", Body=body.read())
+    with pytest.raises(
+        ArtifactError, match=r"expected the manifest of other@1.0.0, got tiny@1.0.0"
+    ):
+        s3_store.find("other", "1.0.0")
+
+
+def test_a_store_at_the_root_of_a_bucket(s3: S3World, folder: Path) -> None:
+    store = open_store(f"s3://{s3.bucket}/", patience=s3.patience)
+    store.push(folder, quiet)
+    assert store.names() == ["tiny"]
+    assert find_version(f"s3://{s3.bucket}/tiny/1.0.0").manifest == read_manifest(folder)
+
+
+def test_hidden_and_broken_folders_are_no_versions(tmp_path: Path, folder: Path) -> None:
+    store = open_store((tmp_path / "store").as_uri())
+    store.push(folder, quiet)
+    (tmp_path / "store/tiny/.pushing-1").mkdir()
+    (tmp_path / "store/tiny/2.0.0").mkdir()
+    (tmp_path / "store/empty").mkdir()
+    assert (store.names(), store.versions("tiny")) == (["tiny"], ["1.0.0"])
+
+
+def test_an_address_is_taken_apart() -> None:
+    assert split_version("s3://b/models/tiny/1.0.0/") == ("s3://b/models", "tiny", "1.0.0")
+    assert split_version("s3://b/tiny/1.0.0") == ("s3://b", "tiny", "1.0.0")
+
+
+@pytest.mark.parametrize("uri", ["s3://tiny/1.0.0", "", "tiny", "s3://"])
+def test_an_address_without_its_parts_is_refused(uri: str) -> None:
+    with pytest.raises(ConfigError, match="NAME/VERSION"):
+        split_version(uri)
+
+
+def test_the_commands_work_on_a_bucket(
+    s3: S3World, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELYARD_HOME", str(tmp_path / "home"))
+    digest = read_manifest(folder).digest()
+    address = f"{s3.uri}/tiny/1.0.0"
+    assert command("push", str(folder), s3.uri) == (0, f"pushed  {address}  {digest}\n")
+    assert command("push", str(folder), s3.uri) == (0, f"present  {address}  {digest}\n")
+    code, listed = command("list", "--store", s3.uri)
+    assert (code, listed.split()) == (
+        0,
+        ["tiny@1.0.0", "embedder", *listed.split()[2:4], digest[:8]],
+    )
+    assert command("show", address)[1].splitlines()[1] == f"digest     {digest}"
+    assert command("show", "tiny", "--store", s3.uri)[0] == 0
+    assert command("verify", address)[1].startswith("verified  tiny@1.0.0")
+    target = tmp_path / "home/models/tiny/1.0.0"
+    assert command("pull", address) == (0, f"pulled  {target}  {digest}\n")
+    s3.proxy.faults.append(Fault("status", "", 99, status=403, code="AccessDenied"))
+    code, said = command("pull", address, str(tmp_path / "b"))
+    assert code == 1
+    assert "403 AccessDenied: the credentials are missing, expired or may not do this" in said
+    assert len(said.splitlines()) == 1
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(models.app, list(arguments))
+    return result.exit_code, result.output
