@@ -30,7 +30,9 @@ from modelyard.contract.errors import ConfigError, ModelyardError
 NEEDED_MEMORY_BYTES: Final = 5 * 10**9
 NEEDED_DISK_BYTES: Final = 2 * 10**9
 OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024
-LOGICAL_CPUS: Final = 4  # what configs/local.serve.yaml asks for; Ray counts, it does not pin
+# Twice what configs/local.serve.yaml asks for and more: of all that is redeployed at once, the new
+# replicas start before the old ones stop. Ray counts, it does not pin.
+LOGICAL_CPUS: Final = 8
 START_WITHIN_S: Final = 180.0  # seconds on an idle machine; a busy one needs minutes
 
 

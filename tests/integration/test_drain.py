@@ -106,6 +106,7 @@ def as_operator(platform: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str)
     return platform.run("replicas", *arguments)
 
 
+@pytest.mark.slow
 def test_a_drained_replica_finishes_what_it_holds_and_another_starts(
     platform: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

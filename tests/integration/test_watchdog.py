@@ -82,6 +82,7 @@ def answered(client: httpx.Client, path: str, body: dict[str, Any]) -> Callable[
     return ask
 
 
+@pytest.mark.slow
 def test_a_stopped_engine_is_stalled_and_replaced_while_the_others_serve_on(
     platform: Any, wait_for: Any
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_killed_replica_has_crashed(platform: Any, wait_for: Any) -> None:
     wait_for("its count", lambda: restarts(platform, GENERATOR, "crashed") == before + 1)
 
 
+@pytest.mark.slow
 def test_a_small_model_that_hangs_whole_is_replaced(platform: Any, wait_for: Any) -> None:
     """Its own watchdog hangs too: Serve's health check finds it, and keeps the process for its
     grace period."""
