@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from typing import Any, Final
 
+from cluster.awake import TICK_S, AwakeClock
 from modelyard.admission.suspects import Deaths, Suspects
 from modelyard.control.ingress_post import IngressPost, Wish
 from modelyard.control.published import Published, aged, newer
@@ -24,7 +25,6 @@ from modelyard.lifecycle.restarts import Restarts
 NAME: Final = "modelyard-board"
 NAMESPACE: Final = "modelyard"
 FORGET_AFTER_S: Final = 120.0
-FORGET_STARTING_AFTER_S: Final = 3600.0  # it posts once a phase, and a phase can be long
 
 
 class BoardActor:
@@ -38,20 +38,29 @@ class BoardActor:
         self._decided: tuple[tuple[Decided, ...], float] = ((), self._began)
         self._suspects = Suspects(time.monotonic)
         self._restarts = Restarts()
+        # Of the posts: their ages decide who died, and a board that was paused has heard nobody.
+        self._awake = AwakeClock(time.monotonic)
+        self._ticking: asyncio.Task[None] | None = None
 
     async def post(self, report: ReplicaReport) -> DrainOrder | None:
-        """Take a replica's word; the answer is an operator's order to it, if there is one."""
-        now = time.monotonic()
-        self._posts[report.replica] = (report, now)
-        self._restarts.heard(report)
-        published, _ = self._last_word(now)
+        """Take a replica's word; the answer is an operator's order to it, if there is one.
+
+        What failed stays failed: a thread's last word may overtake a post of the loop.
+        """
+        self._keep_ticking()
+        held = self._posts.get(report.replica)
+        if held is None or held[0].phase is not Phase.FAILED:
+            self._posts[report.replica] = (report, self._awake.now())
+            self._restarts.heard(report)
+        published, _ = self._last_word(time.monotonic())
         return drain_order(published, report.replica)
 
     async def read(self) -> list[Post]:
-        now = time.monotonic()
+        self._keep_ticking()
+        now = self._awake.now()
         self._restarts.look(Post(report, now - at) for report, at in self._posts.values())
         forgotten = [
-            replica for replica, (report, at) in self._posts.items() if now - at >= _kept_s(report)
+            replica for replica, (_, at) in self._posts.items() if now - at >= FORGET_AFTER_S
         ]
         for replica in forgotten:
             del self._posts[replica]
@@ -102,6 +111,16 @@ class BoardActor:
         self._suspects.merge(deaths)
         return self._suspects.deaths()
 
+    def _keep_ticking(self) -> None:
+        # Not in __init__, which Ray runs outside the loop.
+        if self._ticking is None:
+            self._ticking = asyncio.create_task(self._tick())
+
+    async def _tick(self) -> None:
+        while True:
+            self._awake.now()
+            await asyncio.sleep(TICK_S)
+
     def _decisions(self, now: float) -> tuple[Decided, ...]:
         decisions, at = self._decided
         return tuple(replace(one, age_s=one.age_s + now - at) for one in decisions)
@@ -129,11 +148,6 @@ def _size(wish: Wish) -> tuple[int, float]:
     return wish.replicas, wish.left_s
 
 
-def _kept_s(report: ReplicaReport) -> float:
-    settled = report.phase in (Phase.READY, Phase.DRAINING, Phase.FAILED)
-    return FORGET_AFTER_S if settled else FORGET_STARTING_AFTER_S
-
-
 class Board:
     """A process's door to the board; finds or creates it at first use."""
 
@@ -152,7 +166,20 @@ class Board:
         return await self._call("post", report)  # type: ignore[no-any-return]
 
     def confirm_blocking(self, report: ReplicaReport, timeout_s: float) -> None:
-        """The same from a thread, for a loop that may be stuck. Raises RayError or TimeoutError."""
+        """The same from a thread, for a loop that may be stuck. Where the board has died for good,
+        its successor is told. Raises RayError when neither took it in time."""
+        from ray.exceptions import RayError
+
+        until = time.monotonic() + timeout_s
+        try:
+            self._confirm(report, timeout_s)
+        except RayError:
+            self._actor = None
+            if (left_s := until - time.monotonic()) <= 0:
+                raise
+            self._confirm(report, left_s)
+
+    def _confirm(self, report: ReplicaReport, timeout_s: float) -> None:
         import ray
 
         ray.get(self._connect().post.remote(report), timeout=timeout_s)

@@ -13,7 +13,7 @@ from modelyard.lifecycle.budgets import over_budget
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import Probes
 from modelyard.lifecycle.report import Post
-from modelyard.routing.fleet import ALIVE_S
+from modelyard.lifecycle.silence import is_there
 
 _STARTS: Final = Probes(startup=False, readiness=False, liveness=True)
 _STARTING: Final = "STARTING"
@@ -44,9 +44,8 @@ class ReplicaView:
 
     @property
     def gone(self) -> bool:
-        """Replicas that were ready post each second: a silent one is not there. Others post once a
-        phase."""
-        return self.phase in (Phase.READY, Phase.DRAINING) and self.age_s > ALIVE_S
+        """Silent for longer than one in its phase is."""
+        return not is_there(self.phase, self.age_s)
 
 
 def replica_views(app: Mapping[str, Any], posts: Sequence[Post], now_s: float) -> list[ReplicaView]:

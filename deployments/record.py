@@ -18,7 +18,7 @@ from typing import Final
 from deployments.replica import Place
 from deployments.shell import Shell
 from modelyard.artifacts.manifest import Manifest, read_manifest
-from modelyard.config.model_args import GeneratorArgs, SmallModelArgs
+from modelyard.config.model_args import EngineArgs, GeneratorArgs, SmallModelArgs
 from modelyard.contract.errors import ModelyardError
 from modelyard.contract.operations import DEPLOYMENT_OF, Kind
 from modelyard.lifecycle.golden import Golden, write_golden
@@ -32,8 +32,12 @@ def opened(folder: Path, manifest: Manifest) -> Shell:
     """The shell of a version, without Serve; not loaded yet."""
     name = DEPLOYMENT_OF[manifest.kind]
     shell_type: type[Shell] = getattr(importlib.import_module(f"deployments.{manifest.kind}"), name)
-    args_type = GeneratorArgs if manifest.kind is Kind.GENERATOR else SmallModelArgs
-    shell = shell_type(args_type(artifact=folder.as_uri()))
+    args: GeneratorArgs | SmallModelArgs = SmallModelArgs(artifact=folder.as_uri())
+    if manifest.kind is Kind.GENERATOR:
+        devices = manifest.device.accelerators
+        engine = EngineArgs(tensor_parallel_size=devices if devices > 1 else None)
+        args = GeneratorArgs(artifact=folder.as_uri(), engine=engine)
+    shell = shell_type(args)
     shell.adopt(folder, manifest, Place.of_process(), secrets.token_bytes(_SECRET_BYTES))
     return shell
 

@@ -54,6 +54,11 @@ class ServeReplica:
         return int(serve.get_replica_context()._deployment_config.max_ongoing_requests)
 
     @property
+    def drain_s(self) -> float:
+        """Its graceful_shutdown_timeout_s: how long Serve lets it finish. As private as `slots`."""
+        return float(serve.get_replica_context()._deployment_config.graceful_shutdown_timeout_s)
+
+    @property
     def draining(self) -> bool:
         """Whether Serve has told this replica to stop: it is out of routing and finishes its work.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 
 from cluster.board import Board
 from deployments.replica import ServeReplica
-from deployments.vitals import TELL_S, Vitals
+from deployments.vitals import Vitals
 from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase, PhaseLog
 from modelyard.lifecycle.report import Description, ReplicaReport
@@ -19,10 +20,15 @@ log = logging.getLogger("modelyard.shell")
 
 POST_PERIOD_S = 1.0
 POST_WITHIN_S = 3.0
+TELL_S = 2.0  # the last word: Serve's replacement waits for it
 
 
 class Reporter:
-    """Keeps the phase and posts it. Phases may be entered from any thread."""
+    """Keeps the phase and posts it. Phases may be entered from any thread.
+
+    The lock covers a look at the phase and what follows from it, the post too: else a thread's
+    Failed could be undone, or overtaken, by the phase that the loop enters meanwhile.
+    """
 
     def __init__(self, replica: ServeReplica, board: Board, ongoing: Callable[[], int]) -> None:
         self._replica = replica
@@ -31,9 +37,9 @@ class Reporter:
         self._log = PhaseLog(time.monotonic)
         self._cause: tuple[str | None, Cause | None] = (None, None)
         self._task: asyncio.Task[None] | None = None
+        self._lock = threading.RLock()
         self.description: Description | None = None
         self.fetched: tuple[int, int] | None = None
-        self.live = True
         self.vitals: Vitals | None = None  # from when it is ready
 
     @property
@@ -46,31 +52,48 @@ class Reporter:
         return self._log.phase_s
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase and post it. What failed stays failed."""
-        if self.phase is Phase.FAILED:
-            return
-        self._log.enter(phase)
+        """Begin a phase and post it. What failed stays failed, and what drains never serves."""
+        with self._lock:
+            if self.phase in (Phase.FAILED, Phase.DRAINING):
+                return
+            self._log.enter(phase)
+            self.post()
         log.info("%s: %s", self._who(), phase)
-        self.post()
 
     def fail(self, cause: str, kind: Cause) -> None:
         """The last word: why this replica goes. The first cause stays."""
-        if self.phase is Phase.FAILED:
-            return
-        self._cause = (cause, kind)
-        self._log.enter(Phase.FAILED)
+        with self._lock:
+            if self.phase is Phase.FAILED:
+                return
+            self._cause = (cause, kind)
+            self._log.enter(Phase.FAILED)
+            self.post()
         log.error("%s: %s: %s", self._who(), Phase.FAILED, cause)
-        self.post()
 
     def tell(self, kind: Cause, cause: str) -> None:
         """The last word from a thread, heard before this returns. Raises RayError."""
         self.fail(cause, kind)
         self._board.confirm_blocking(self.report(), TELL_S)
 
+    def notice_stop(self) -> None:
+        """Enter Draining once Serve has told this replica to stop."""
+        if self._replica.draining:
+            self.enter(Phase.DRAINING)
+
     def post(self) -> None:
-        self._board.post(self.report())
+        with self._lock:
+            self._board.post(self.report())
+
+    def confirm(self) -> None:
+        """The same from a thread, and known to have arrived: a board that was replaced is found.
+        Raises RayError."""
+        self._board.confirm_blocking(self.report(), POST_WITHIN_S)
 
     def report(self) -> ReplicaReport:
+        with self._lock:
+            return self._report()
+
+    def _report(self) -> ReplicaReport:
         cause, kind = self._cause
         if kind is None and self.vitals is not None:
             cause, kind = self.vitals.words, self.vitals.cause
@@ -87,7 +110,7 @@ class Reporter:
             description=self.description,
             cause=cause,
             cause_kind=kind,
-            live=self.live,
+            live=self.vitals is None or self.vitals.live,
             fetched=self.fetched if self._log.phase is Phase.FETCHING else None,
         )
 
@@ -109,8 +132,7 @@ class Reporter:
     async def _keep_posting(self) -> None:
         while True:
             await asyncio.sleep(POST_PERIOD_S)
-            if self.phase is Phase.READY and self._replica.draining:
-                self.enter(Phase.DRAINING)
+            self.notice_stop()
             try:
                 async with asyncio.timeout(POST_WITHIN_S):
                     order = await self._board.confirm(self.report())

@@ -74,7 +74,7 @@ class Shell(ABC):
         self._reporter = Reporter(replica, Board(), self.ongoing)
         self._reporter.post()
         self._held = await started(self, replica, self._reporter)
-        devices = Devices.of(replica.gpu_ids, _declared_bytes(self.manifest))
+        devices = Devices.of(replica.gpu_ids, declared_bytes_each(self.manifest))
         if devices is not None:
             self._metrics.add(devices)
         watchdog = Watchdog(self.args.watchdog.stall_after_s, self.progress.longest_step_s)
@@ -228,6 +228,7 @@ class Shell(ABC):
             )
 
 
-def _declared_bytes(manifest: Manifest) -> int | None:
+def declared_bytes_each(manifest: Manifest) -> int | None:
+    """What a version declares of each of its accelerators: min_memory_gb is that of all."""
     declared = manifest.device.min_memory_gb
-    return None if declared is None else int(declared * 1e9)
+    return None if declared is None else int(declared * 1e9) // max(1, manifest.device.accelerators)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from deployments.replica import ServeReplica
 from deployments.reporter import Reporter
 from deployments.self_tested import self_tested
-from deployments.start_guard import SAID_WITHIN_S, StartGuard
+from deployments.start_guard import StartGuard
 from modelyard.artifacts.cache import Held, fetch
 from modelyard.artifacts.contents import verify_contents
+from modelyard.artifacts.installed import installed
+from modelyard.artifacts.manifest import Manifest
 from modelyard.artifacts.runtime_fits import require_runtime
-from modelyard.artifacts.verify import verify
+from modelyard.artifacts.verify import Damaged, verify
 from modelyard.config.model_args import ModelArgs
 from modelyard.config.settings import Settings
 from modelyard.contract.errors import ArtifactError, ModelyardError, StartError
@@ -36,11 +37,11 @@ async def started(shell: Shell, replica: ServeReplica, reporter: Reporter) -> He
     before Serve throws this process away. Raises StartError.
     """
     args: ModelArgs = shell.args
-    with StartGuard(reporter, args.start_budgets):
+    with StartGuard(reporter, args.start_budgets, shell.kill_engine):
         try:
             settings = Settings.from_environment()
             shell.instrument(settings, replica)
-            held = await _artifact(shell.KIND, args, settings, replica.app, reporter)
+            held = await _artifact(shell.KIND, args, settings, replica, reporter)
             shell.adopt(held.folder, held.manifest, replica.place, settings.secret())
             reporter.enter(Phase.LOADING)
             await shell.load()
@@ -50,32 +51,40 @@ async def started(shell: Shell, replica: ServeReplica, reporter: Reporter) -> He
             await self_tested(shell)
         except Exception as error:
             cause = f"{reporter.phase}: {_words(error)}"
-            reporter.fail(cause, Cause.START_FAILED)
-            await asyncio.sleep(SAID_WITHIN_S)  # Serve kills us at once
+            await _tell(reporter, cause)  # Serve kills us at once
             raise StartError(cause) from error
         reporter.enter(Phase.READY)
     return held
 
 
+async def _tell(reporter: Reporter, cause: str) -> None:
+    try:
+        # On a thread: looking for a board that has succeeded its own would hold the loop.
+        await asyncio.to_thread(reporter.tell, Cause.START_FAILED, cause)
+    except Exception as error:  # noqa: BLE001  the cause matters more, and Serve has it too
+        log.warning("the board was not told: %r", error)
+
+
 async def _artifact(
-    kind: Kind, args: ModelArgs, settings: Settings, app: str, reporter: Reporter
+    kind: Kind, args: ModelArgs, settings: Settings, replica: ServeReplica, reporter: Reporter
 ) -> Held:
     """The version's files, here and right. A damaged copy in the node's cache is fetched again,
     once: a second copy that is damaged comes from a damaged store."""
     held = await _fetched(args, settings, reporter)
     reporter.enter(Phase.VERIFYING)
-    _require_named(held, kind, app)
+    _require_named(held, kind, replica.app)
+    _require_drain(held.manifest, replica.drain_s)
     try:
         await asyncio.to_thread(verify, held.folder, held.manifest)
-    except ArtifactError as error:
+    except Damaged as error:
         if not held.discard():
             raise
         held.close()
-        log.warning("%s: a damaged copy is fetched again: %s", app, error)
+        log.warning("%s: a damaged copy is fetched again: %s", replica.app, error)
         held = await _fetched(args, settings, reporter)
         reporter.enter(Phase.VERIFYING)
         await asyncio.to_thread(verify, held.folder, held.manifest)
-    require_runtime(held.manifest, _installed, settings.image)
+    require_runtime(held.manifest, installed, settings.image)
     await asyncio.to_thread(verify_contents, held.folder, held.manifest)
     return held
 
@@ -85,21 +94,11 @@ async def _fetched(args: ModelArgs, settings: Settings, reporter: Reporter) -> H
         reporter.fetched = (done_bytes, all_bytes)
 
     reporter.enter(Phase.FETCHING)
-    posts = asyncio.create_task(_post_each_second(reporter))
-    try:
-        held = await asyncio.to_thread(
-            fetch, args.artifact, settings, digest=args.digest, progress=progress
-        )
-    finally:
-        posts.cancel()
+    held = await asyncio.to_thread(
+        fetch, args.artifact, settings, digest=args.digest, progress=progress
+    )
     reporter.description = Description.of(held.manifest)
     return held
-
-
-async def _post_each_second(reporter: Reporter) -> None:
-    while True:
-        await asyncio.sleep(1)
-        reporter.post()
 
 
 def _require_named(held: Held, kind: Kind, app: str) -> None:
@@ -116,11 +115,15 @@ def _require_named(held: Held, kind: Kind, app: str) -> None:
         )
 
 
-def _installed(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+def _require_drain(manifest: Manifest, given_s: float) -> None:
+    """`modelyard check` says the same, where it can read the version: not in a store."""
+    needed_s = manifest.limits.drain_s
+    if given_s < needed_s:
+        raise StartError(
+            f"the deployment's graceful_shutdown_timeout_s is {given_s:g}, and "
+            f"{manifest.full_name} needs {needed_s:g} s to finish its answers (limits.drain_s): a "
+            f"deploy would cut them, set at least {needed_s:g}"
+        )
 
 
 def _words(error: BaseException) -> str:

@@ -4,36 +4,28 @@ On a thread of its own, since what it watches may be the loop. A replica that is
 itself: its callers' streams break at once (and are sent elsewhere where nothing was emitted yet),
 and Serve replaces a dead actor within a second, but one that only fails its health check after
 three of them, and then waits out its grace period for work that will never end.
+
+Its accelerators are looked at on another thread: a call into the driver of a card that fell off its
+bus may never return, and that is when the watchdog is wanted most.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from deployments.last_word import go, leave_within
 from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.drain import DrainOrder
 from modelyard.lifecycle.watchdog import PERIOD_S, Evidence, Watchdog
 
 log = logging.getLogger("modelyard.vitals")
 
-TELL_S: Final = 2.0
-LEAVE_WITHIN_S: Final = 6.0
-
-
-def leave_within(seconds: float) -> None:
-    """End this process, now or later; later it also writes where every thread was.
-
-    By faulthandler, whose own thread needs no interpreter lock.
-    """
-    if seconds <= 0:
-        os._exit(1)
-    faulthandler.dump_traceback_later(seconds, exit=True)
+# Far more than a look takes under any load; then whatever it hangs in watches nobody.
+TURN_WITHIN_S: Final = 15.0
 
 
 class Faults(Protocol):
@@ -48,9 +40,8 @@ class Vitals:
     """One per replica, from the moment it is ready.
 
     evidence: what is known of its progress now. tell: post Failed with this cause and text, from a
-    thread, within TELL_S; may raise. kill_engine: ends the engine's processes. devices: the
-    accelerators, None where there are none. leave: ends this process within so many seconds, 0 for
-    at once.
+    thread, bounded; may raise. kill_engine: ends the engine's processes. devices: the accelerators,
+    None where there are none. leave: ends this process within so many seconds, 0 for at once.
     """
 
     def __init__(
@@ -72,10 +63,18 @@ class Vitals:
         self._now = now
         self._leave = leave
         self._thread = threading.Thread(target=self._run, name="vitals", daemon=True)
+        self._turned_at = now()
+        self._stalled = False
         self._order: DrainOrder | None = None
 
     def start(self) -> None:
+        self._turned_at = self._now()
         self._thread.start()
+        if self._devices is not None:
+            look = self._devices.look
+            threading.Thread(
+                target=_each_second, args=(look, "its devices"), name="devices", daemon=True
+            ).start()
 
     def obey(self, order: DrainOrder | None) -> None:
         """Take the board's answer to a post. An order holds for good: who took it is on its way."""
@@ -104,14 +103,21 @@ class Vitals:
             raise RuntimeError(str(self._order))
         if not self._thread.is_alive():
             raise RuntimeError("the watchdog of this replica has died")
+        if (silent_s := self._now() - self._turned_at) > TURN_WITHIN_S:
+            raise RuntimeError(f"the watchdog of this replica has hung for {silent_s:.0f} s")
+
+    @property
+    def live(self) -> bool:
+        """For this replica's posts: whether it makes progress, and somebody looks whether."""
+        return not self._stalled and self._now() - self._turned_at <= TURN_WITHIN_S
 
     def turn(self) -> None:
         """One look. Leaves this process when it is stalled."""
-        if self._devices is not None:
-            self._devices.look()
         stalled = self._watchdog.check(self._now(), self._evidence())
+        self._turned_at = self._now()
         if stalled is None:
             return
+        self._stalled = True
         fault = None if self._devices is None else self._devices.fault
         if fault is None:
             self._go(Cause.STALLED, stalled)
@@ -120,26 +126,20 @@ class Vitals:
             self._go(Cause.DEVICE_FAULT, f"{stalled}, and {fault}: the node wants repair")
 
     def _go(self, cause: Cause, text: str) -> None:
-        self._leave(LEAVE_WITHIN_S)  # whatever hangs below, a lock of the log's among it
-        try:
-            # First: a dead engine makes the loop end this process at once, without a cause.
-            self._tell(cause, text)
-        except Exception as error:  # noqa: BLE001  it leaves in any case, and is then `crashed`
-            log.warning("the board was not told: %r", error)
-        try:
-            self._kill_engine()
-            log.critical("leaves for a replacement, %s: %s", cause, text)
-        finally:
-            self._leave(0)
+        go(cause, text, self._tell, self._kill_engine, self._leave)
 
     def _run(self) -> None:
-        while True:
-            time.sleep(PERIOD_S)
-            try:
-                self.turn()
-            except Exception:
-                # The edge of a background thread: without it nobody watches.
-                log.exception("a look at this replica failed")
+        _each_second(self.turn, "this replica")
+
+
+def _each_second(look: Callable[[], None], at: str) -> None:
+    while True:
+        time.sleep(PERIOD_S)
+        try:
+            look()
+        except Exception:
+            # The edge of a background thread: without it nobody watches.
+            log.exception("a look at %s failed", at)
 
 
 def thread_cpu_s(thread: int | None) -> float | None:

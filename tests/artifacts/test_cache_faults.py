@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import signal
 import subprocess
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from modelyard.artifacts import cache
 from modelyard.artifacts.cache import Held, fetch
+from modelyard.artifacts.cache_folder import CacheFolder
 from modelyard.artifacts.manifest import Manifest
 from modelyard.artifacts.verify import verify
 from modelyard.contract.errors import ArtifactError, ConfigError
@@ -312,3 +316,38 @@ def test_memory_does_not_grow_with_the_size_of_a_file(s3: S3World) -> None:
     (_, small_kib), (_, large_kib) = (said(fetcher(s3, each)) for each in (small, large))
     # Four files at once of 1 MiB chunks, and urllib3's own buffers.
     assert int(large_kib) - int(small_kib) < 32 * 1024
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_an_entry_that_cannot_be_read_now_is_not_thrown_away(
+    s3: S3World, monkeypatch: pytest.MonkeyPatch, pinned: bool
+) -> None:
+    manifest = s3.pushed()
+    held = fetched(s3, manifest)
+
+    def no_more_files(folder: Path, manifest: Manifest, *, hashes: bool) -> None:
+        raise ArtifactError("too many open files") from OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "verify", no_more_files)
+        with pytest.raises(ArtifactError, match="too many open files"):
+            fetched(s3, manifest, digest=manifest.digest() if pinned else None)
+    assert_whole(held, manifest)
+    lock = CacheFolder(s3.settings.cache).use_lock(manifest.digest())
+    assert lock.try_take()
+    lock.release()
+
+
+def test_a_damaged_entry_goes_though_another_replica_holds_it(s3: S3World) -> None:
+    manifest = s3.pushed()
+    loaded, starting = fetched(s3, manifest), fetched(s3, manifest)
+    weights = (loaded.folder / "model.safetensors").open("rb")
+    assert starting.discard()
+    starting.close()
+    renewed = fetched(s3, manifest)
+    with weights:
+        assert hashlib.sha256(weights.read()).hexdigest() == next(
+            file.sha256 for file in manifest.files if file.path == "model.safetensors"
+        )
+    loaded.close()
+    assert_whole(renewed, manifest)

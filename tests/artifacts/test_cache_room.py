@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from modelyard.artifacts import cache_room
+from modelyard.artifacts import cache_room, transfer
 from modelyard.artifacts.cache import Held, fetch
 from modelyard.artifacts.cache_folder import CacheFolder
 from modelyard.artifacts.manifest import Manifest
@@ -167,7 +167,7 @@ def test_a_version_larger_than_the_disk_is_refused_before_its_first_byte(
     s3: S3World, small_disk: Path
 ) -> None:
     manifest = s3.pushed(extra_bytes=6 * MIB)
-    said = r"needs 6.\d MB more on the disk of .*, which has 4.\d MB free: make room"
+    said = r"needs 6.\d MB more on the disk of .*, which has 4.\d MB free beside .*: make room"
     with pytest.raises(ArtifactError, match=said):
         fetched(s3, manifest, limited(s3, None, small_disk))
     assert s3.proxy.gets("extra.dat") == []
@@ -247,3 +247,49 @@ def test_processes_that_fetch_and_evict_at_once_always_hold_whole_versions(s3: S
         _, errors = racer.communicate(timeout=300)
         assert racer.returncode == 0, errors
     assert sum(there(s3.settings, versions)) <= 2
+
+
+def test_a_kill_between_the_rename_and_the_clean_up_counts_a_version_once(
+    s3: S3World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = s3.pushed(extra_bytes=MIB)
+    settings = limited(s3, None)
+
+    def killed(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        # The first thing after the rename.
+        patch.setattr(transfer, "fsync_folder", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetched(s3, manifest, settings)
+    cache, digest = CacheFolder(settings.cache), manifest.digest()
+    assert there(settings, [manifest]) == [True]
+    assert (cache.work(digest) / "size").exists()
+    on_disk = manifest.size_bytes + (cache.version(digest) / "manifest.json").stat().st_size
+    assert on_disk <= cache.size_bytes(digest) < on_disk + 100
+    assert cache.awaited_bytes(digest) == 0
+    fetched(s3, manifest, settings).close()
+    assert not cache.work(digest).exists()
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_two_fetches_on_one_disk_are_both_counted_without_a_limit(
+    s3: S3World, small_disk: Path, under_way: bool
+) -> None:
+    manifest = s3.pushed(extra_bytes=2 * MIB)
+    cache, other = CacheFolder(small_disk), "f" * 64
+    lock = cache.use_lock(other)
+    if under_way:
+        lock.share()
+    cache.reserve(other, 3 * MIB)
+    try:
+        if under_way:
+            with pytest.raises(ArtifactError, match=r"has 1.0 MB free beside what is being"):
+                fetched(s3, manifest, limited(s3, None, small_disk))
+        else:
+            # Of a process that was killed: it takes no room any more.
+            fetched(s3, manifest, limited(s3, None, small_disk)).close()
+            assert cache.work(other).exists()
+    finally:
+        lock.release()

@@ -18,6 +18,12 @@ def test_a_roberta_loses_the_rows_up_to_its_padding() -> None:
     assert longest_context(padded) == 513
 
 
+@pytest.mark.parametrize("padding", [0, 1, 5])
+def test_an_mpnet_pads_by_1_whatever_it_says(padding: int) -> None:
+    said = config(model_type="mpnet", max_position_embeddings=514, pad_token_id=padding)
+    assert longest_context(said) == 512
+
+
 def test_a_config_without_a_length_has_no_limit() -> None:
     assert longest_context(config(model_type="bloom")) is None
 

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelyard.artifacts.manifest import (
+    MANIFEST_BYTES,
+    MANIFEST_FILES,
     Device,
     File,
     Identity,
@@ -115,7 +117,8 @@ def test_an_identity_does_not_speak_of_files() -> None:
 
 
 def test_a_missing_manifest_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="models prepare"):
+    said = r"check the folder, or make it with `modelyard models import`.*models prepare"
+    with pytest.raises(ArtifactError, match=said):
         read_manifest(tmp_path)
 
 
@@ -130,3 +133,79 @@ def test_a_wrong_field_is_named(tmp_path: Path) -> None:
 def test_a_manifest_of_any_bytes_is_refused_in_words(data: bytes) -> None:
     with pytest.raises(ArtifactError, match=r"x\.json: "):
         parse_manifest(data, "x.json")
+
+
+def written(**changes: Any) -> str:
+    return a_manifest(**changes).model_dump_json(by_alias=True, exclude_none=True)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_is_written_is_read_back_the_same(kind: Kind) -> None:
+    manifest = a_manifest(
+        kind=kind,
+        eval={"suite": "qa-7", "passed_at": "2026-10-20T09:14:00Z", "results": {"f1": 1}},
+        warmup={"prompts": ["short"]},
+    )
+    text = manifest.model_dump_json(by_alias=True, exclude_none=True)
+    assert parse_manifest(text.encode(), "x") == manifest
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ('"max_context_tokens":512', '"max_context_tokens":"512"', "limits.max_context_tokens"),
+        ('"max_context_tokens":512', '"max_context_tokens":512.0', "limits.max_context_tokens"),
+        ('"accelerators":0', '"accelerators":false', "device.accelerators"),
+        ('"drain_s":30.0', '"drain_s":"30"', "limits.drain_s"),
+        ('"measured":{}', '"measured":{"accuracy":NaN}', "measured.accuracy"),
+        ('"measured":{}', '"measured":{"accuracy":1e999}', "measured.accuracy"),
+        ('"measured":{}', '"measured":{"accuracy":true}', "measured.accuracy"),
+        ('"license":', '"license":"MIT","license":', "the key 'license' twice"),
+        ('"drain_s":', '"drain_s":1,"drain_s":', "the key 'drain_s' twice"),
+    ],
+)
+def test_a_field_of_another_type_than_it_has_is_refused(right: str, wrong: str, words: str) -> None:
+    text = written()
+    assert text.count(right) == 1
+    parse_manifest(text.encode(), "x.json")
+    with pytest.raises(ArtifactError, match=rf"x\.json: .*{words}.*package the folder again"):
+        parse_manifest(text.replace(right, wrong).encode(), "x.json")
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf")])
+def test_a_figure_that_is_no_number_is_refused(figure: float) -> None:
+    with pytest.raises(ValueError, match="finite number"):
+        a_manifest(measured={"accuracy": figure})
+    with pytest.raises(ValueError, match="finite number"):
+        a_manifest(
+            eval={"suite": "x", "passed_at": "2026-10-20T09:14:00Z", "results": {"f1": figure}}
+        )
+
+
+def files(count: int) -> tuple[File, ...]:
+    return tuple(File(path=f"f{n}", size_bytes=1, sha256=_SHA) for n in range(count))
+
+
+def test_a_manifest_lists_no_more_files_than_it_may() -> None:
+    most = written(files=files(MANIFEST_FILES))
+    assert len(parse_manifest(most.encode(), "x").files) == MANIFEST_FILES
+    one_more = most[:-2] + ',{"path":"more","size_bytes":1,"sha256":"' + _SHA + '"}]}'
+    with pytest.raises(ArtifactError, match=r"files: .* at most 10000 items"):
+        parse_manifest(one_more.encode(), "x")
+
+
+def test_a_file_that_is_too_large_for_a_manifest_is_not_read(tmp_path: Path) -> None:
+    data = written().encode() + b" " * MANIFEST_BYTES
+    said = "expected at most 4194304 bytes, got more"
+    with pytest.raises(ArtifactError, match=f"x.json: {said}"):
+        parse_manifest(data, "x.json")
+    (tmp_path / "manifest.json").write_bytes(data)
+    with pytest.raises(ArtifactError, match=rf"manifest\.json: {said}"):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_that_may_not_be_read_is_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(ArtifactError, match=r"cannot be read: Is a directory") as refused:
+        read_manifest(tmp_path)
+    assert "prepare" not in str(refused.value)

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -153,3 +155,56 @@ def test_one_tensor_in_two_files_is_refused(folder: Path) -> None:
     save_file({"pooler.dense.bias": np.zeros(64, np.float32)}, folder / "z.safetensors")
     with pytest.raises(ArtifactError, match=r"'pooler.dense.bias' is in model.safetensors too"):
         write_manifest(folder, IDENTITY)
+
+
+def test_a_manifest_is_replaced_whole_or_not_at_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = write_manifest(folder, IDENTITY)
+
+    def killed(source: object, target: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_manifest(folder, an_identity(license="MIT"))
+    assert read_manifest(folder) == first
+    verify(folder, first)
+    # What was left beside it is no file of the version.
+    assert write_manifest(folder, IDENTITY) == first
+
+
+def test_a_folder_of_more_files_than_a_manifest_lists_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("modelyard.artifacts.package.MANIFEST_FILES", 3)
+    with pytest.raises(ArtifactError, match=r"holds 4 files, .* lists at most 3: remove those"):
+        write_manifest(folder, IDENTITY)
+
+
+def test_a_templates_digest_is_of_its_bytes(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path, kind=Kind.GENERATOR)
+    for template in ("ä\n".encode(), "ä\r\n".encode()):
+        (tmp_path / "chat_template.jinja").write_bytes(template)
+        manifest = write_manifest(tmp_path, an_identity(kind=Kind.GENERATOR))
+        expected = hashlib.sha256(template).hexdigest()
+        assert manifest.tokenizer.chat_template_sha256 == expected
+
+
+def test_a_template_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_bytes("ä".encode())
+    program = (
+        "import sys; from pathlib import Path; "
+        "from modelyard.artifacts.tokenizer_files import template_digest; "
+        "print(template_digest(Path(sys.argv[1])))"
+    )
+    plain = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    printed = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", program, str(tmp_path)],
+        env=plain,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout.strip() == hashlib.sha256("ä".encode()).hexdigest()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
 from typer.testing import CliRunner
 
-from modelyard.artifacts import s3_push
-from modelyard.artifacts.manifest import Manifest, read_manifest
+from modelyard.artifacts import file_store, s3_push
+from modelyard.artifacts.file_lock import FileLock
+from modelyard.artifacts.manifest import MANIFEST_BYTES, Manifest, read_manifest
 from modelyard.artifacts.pull import pull, verify_stored
 from modelyard.artifacts.stores import Store, find_version, open_store, split_version
 from modelyard.artifacts.verify import verify
@@ -63,7 +70,7 @@ def test_what_is_pushed_is_found_listed_and_pulled_byte_for_byte(
     assert pull(stored, target, quiet)
     verify(target, pushed.manifest)
     assert (target / "manifest.json").read_bytes() == (folder / "manifest.json").read_bytes()
-    assert [path.name for path in target.parent.iterdir() if path.name != ".lock"] == ["here"]
+    assert [path.name for path in target.parent.iterdir()] == ["here"]
     assert pull(stored, target, quiet) is False
 
 
@@ -300,3 +307,156 @@ def test_the_commands_work_on_a_bucket(
 def command(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(models.app, list(arguments))
     return result.exit_code, result.output
+
+
+def test_what_killed_pushes_left_goes_with_the_next(tmp_path: Path, folder: Path) -> None:
+    left = tmp_path / "store/tiny/.pushing-0123"
+    left.mkdir(parents=True)
+    (left / "model.safetensors").write_bytes(b"half")
+    assert open_store((tmp_path / "store").as_uri()).push(folder, quiet).made
+    assert sorted(path.name for path in left.parent.iterdir()) == [".lock", "1.0.0"]
+
+
+def test_a_push_to_a_disk_that_is_too_small_is_refused_before_its_first_byte(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    monkeypatch.setattr(file_store, "_copy", None)
+    said = r"1.0.0: needs 0.\d MB more, .* has 0.0 MB free: make room there, or push to a store on"
+    with pytest.raises(ArtifactError, match=said):
+        open_store((tmp_path / "store").as_uri()).push(folder, quiet)
+
+
+def test_a_disk_that_fills_up_during_a_push_is_told_and_given_back(
+    tmp_path: Path, folder: Path
+) -> None:
+    def full(done: int, total: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    said = r"became full \(No space left on device\), .* make room there, or push to a store on"
+    with pytest.raises(ArtifactError, match=said):
+        open_store((tmp_path / "store").as_uri()).push(folder, full)
+    assert [path.name for path in (tmp_path / "store/tiny").iterdir()] == [".lock"]
+
+
+def test_a_push_waits_for_who_makes_a_version_of_the_model_and_says_so(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lock = FileLock(tmp_path / "store/tiny/.lock")
+    assert lock.try_take()
+    store = open_store((tmp_path / "store").as_uri())
+    with released_once_told(lock, caplog, "another command writes there"):
+        assert store.push(folder, quiet).made
+
+
+def test_a_pull_waits_for_another_of_the_same_folder_and_says_so(
+    store: Store, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.push(folder, quiet)
+    target = tmp_path / "out/here"
+    path = target.parent / ".here.pulling"
+    lock = FileLock(path)
+    assert lock.try_take()
+    with released_once_told(lock, caplog, "another command pulls it", path):
+        assert pull(store.find("tiny", "1.0.0"), target, quiet)
+    assert [each.name for each in target.parent.iterdir()] == ["here"]
+
+
+@contextmanager
+def released_once_told(
+    lock: FileLock, caplog: pytest.LogCaptureFixture, words: str, path: Path | None = None
+) -> Iterator[None]:
+    """Another process that has the lock until the body has said that it waits; removes `path`."""
+
+    def release() -> None:
+        while words not in caplog.text:
+            time.sleep(0.01)
+        if path is not None:
+            path.unlink()
+        lock.release()
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_an_import_that_was_first_is_found_by_a_pull(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    store.push(folder, quiet)
+    target = tmp_path / "out/here"
+
+    def import_meanwhile(done: int, total: int) -> None:
+        if not target.exists():
+            shutil.copytree(folder, target)
+
+    assert pull(store.find("tiny", "1.0.0"), target, import_meanwhile) is False
+    assert [path.name for path in target.parent.iterdir()] == ["here"]
+
+
+def test_a_pull_that_fills_the_disk_speaks_of_its_folder_and_not_of_the_cache(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    store.push(folder, quiet)
+
+    def full(done: int, total: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(ArtifactError, match="make room there, or name a folder on another disk"):
+        pull(store.find("tiny", "1.0.0"), tmp_path / "out/here", full)
+
+
+@pytest.mark.parametrize("conflicts", [1, 99])
+def test_a_push_does_not_go_on_without_a_claim(
+    s3: S3World,
+    s3_store: Store,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    conflicts: int,
+) -> None:
+    monkeypatch.setattr(s3_push, "_CLAIM_PAUSE_S", 0.0)
+    conflict = "ConditionalRequestConflict"
+    s3.proxy.faults.append(Fault("status", "pushing", conflicts, "PUT", 409, conflict))
+    if conflicts == 1:
+        assert s3_store.push(folder, quiet).made
+    else:
+        with pytest.raises(ArtifactError, match=r"@pushing could not be written.*then push again"):
+            s3_store.push(folder, quiet)
+    sent = [unquote(each.path) for each in s3.proxy.asked if each.method == "PUT"]
+    claims = [path for path in sent if path.endswith(s3_push.CLAIM_NAME)]
+    assert len(claims) == (2 if conflicts == 1 else s3_push._CLAIM_ATTEMPTS)
+    assert sent[: len(claims)] == claims
+    assert (sent == claims) == (conflicts > 1)
+
+
+def test_a_push_that_ends_in_503s_says_what_to_do(
+    s3: S3World, s3_store: Store, folder: Path
+) -> None:
+    s3.proxy.faults.append(Fault("status", "tokenizer.json", 99, "PUT"))
+    with pytest.raises(ArtifactError, match=r"503 SlowDown.*check the store.*then push again"):
+        s3_store.push(folder, quiet)
+
+
+def test_a_manifest_in_a_bucket_that_is_too_large_is_not_read(
+    s3: S3World, s3_store: Store, folder: Path
+) -> None:
+    body = b" " * (MANIFEST_BYTES + 1)
+    key = s3.key(read_manifest(folder), "manifest.json")
+    s3.client.put_object(Bucket=s3.bucket, Key=key, Body=body)
+    said = r"manifest\.json: expected at most 4194304 bytes"
+    with pytest.raises(ArtifactError, match=said):
+        s3_store.find("tiny", "1.0.0")
+    with pytest.raises(ArtifactError, match=said):
+        s3_store.push(folder, quiet)
+
+
+@pytest.mark.parametrize("uri", ["s3://[", "s3://[/tiny/1.0.0", "file:///a%00b/x/1"])
+def test_the_commands_refuse_an_address_that_is_none_in_one_sentence(
+    folder: Path, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELYARD_HOME", str(tmp_path / "home"))
+    for arguments in (("push", str(folder), uri), ("verify", uri), ("show", uri), ("pull", uri)):
+        code, said = command(*arguments)
+        assert (code, len(said.splitlines())) == (1, 1)
+        assert "write " in said

@@ -41,3 +41,8 @@ def test_a_relative_path_is_refused(uri: str) -> None:
 def test_a_query_is_refused(uri: str) -> None:
     with pytest.raises(ConfigError, match=r"holds no \?"):
         resolve(uri)
+
+
+def test_a_path_with_a_null_byte_is_refused() -> None:
+    with pytest.raises(ConfigError, match="holds no %00"):
+        resolve("file:///a%00b/x/1")

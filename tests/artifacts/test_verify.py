@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modelyard.artifacts.manifest import Manifest
-from modelyard.artifacts.verify import CODE_SUFFIXES, PICKLE_SUFFIXES, verify
+from modelyard.artifacts.verify import CODE_SUFFIXES, PICKLE_SUFFIXES, Damaged, verify
 from modelyard.contract.errors import ArtifactError
 from modelyard.testing.tiny_model import write_tiny_model
 
@@ -106,3 +106,25 @@ def test_what_could_run_code_is_refused_by_name_beside_a_good_manifest(
     words = rf"1_Pooling/modeling_tiny\{suffix}: \{suffix.lower()} .* code"
     with pytest.raises(ArtifactError, match=words):
         verify(folder, manifest, hashes=False)
+
+
+@pytest.mark.parametrize("contents", [b"shorter", None])
+def test_only_other_bytes_are_called_damaged(
+    folder: Path, manifest: Manifest, contents: bytes | None
+) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[::-1] if contents is None else contents)
+    with pytest.raises(Damaged):
+        verify(folder, manifest)
+
+
+def test_a_file_that_cannot_be_read_or_lies_there_too_much_is_not_damage(
+    folder: Path, manifest: Manifest
+) -> None:
+    (folder / "model.safetensors").rename(folder / "more.safetensors")
+    with pytest.raises(ArtifactError, match="does not list") as too_much:
+        verify(folder, manifest)
+    (folder / "more.safetensors").rename(folder.parent / "elsewhere")
+    with pytest.raises(ArtifactError, match="No such file") as missing:
+        verify(folder, manifest)
+    assert Damaged not in {type(too_much.value), type(missing.value)}

@@ -8,12 +8,11 @@ from typer.testing import CliRunner
 
 from modelyard.artifacts.importing.recording import record as record_golden
 from modelyard.artifacts.importing.snippet import app_entry, route_entry
-from modelyard.artifacts.manifest import Manifest, read_manifest
+from modelyard.artifacts.manifest import Device, Manifest, read_manifest
 from modelyard.artifacts.store import resolve
 from modelyard.cli import models, models_import
 from modelyard.config.check import check_document
 from modelyard.config.document import parse_document
-from modelyard.config.faults import Severity
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 from modelyard.lifecycle.golden import EmbedderGolden, EmbedderPrompt, write_golden
@@ -54,14 +53,21 @@ def config_of(folder: Path, manifest: Manifest, address: str) -> str:
     return whole.replace("models: [support-embed, support-intent]", 'models: ["*"]')
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_what_is_printed_to_paste_passes_the_check(kind: Kind, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "accelerators"),
+    [*((kind, 0) for kind in Kind), (Kind.EMBEDDER, 1), *((Kind.GENERATOR, n) for n in (1, 2, 4))],
+)
+def test_what_is_printed_to_paste_passes_the_check(
+    kind: Kind, accelerators: int, home: Path
+) -> None:
     folder = home / "models/tiny/1.0.0"
-    manifest = write_tiny_model(folder, kind=kind)
+    device = Device(accelerators=accelerators, min_memory_gb=4)
+    manifest = write_tiny_model(folder, kind=kind, device=device)
     address = "file://~/.modelyard/models/tiny/1.0.0"
     document = parse_document(config_of(folder, manifest, address), "c.yaml")
     report = check_document(document, partial(resolve, home=home))
-    assert [one for one in report.faults if one.severity is Severity.ERROR] == []
+    # No answers were recorded for it, which is all there is to warn of.
+    assert [str(one) for one in report.faults if "has no golden.json" not in one.message] == []
     assert report.apps == 3
 
 
@@ -87,10 +93,13 @@ def test_it_is_pushed_and_served_from_there(home: Path, source: Path, tmp_path: 
 
 
 def test_golden_answers_are_shown_to_be_looked_at(
-    home: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    questions = tmp_path / "p.json"
+    questions.write_text(json.dumps([{"id": name, "text": f"Text {name}"} for name in "ab"]))
+
     def record(folder: Path, prompts: Path | None) -> None:
-        assert prompts == Path("p.json")
+        assert prompts == questions
         vectors = {"a": (1.0, 0.0), "b": (0.6, 0.8)}
         asked = tuple(
             EmbedderPrompt(id=name, text=f"Text {name}", token_ids=(2, 3), expected=vector)
@@ -99,10 +108,31 @@ def test_golden_answers_are_shown_to_be_looked_at(
         write_golden(folder, EmbedderGolden(prompts=asked))
 
     monkeypatch.setattr(models_import, "record", record)
-    code, output = run(source, "--golden", "p.json")
+    code, output = run(source, "--golden", str(questions))
     assert code == 0, output
     assert "Are they right?\n  a: 'Text a' -> 2 dimensions, cosine 0.60 to b\n" in output
     assert read_manifest(home / "models/mine/2").warmup.golden_sha256 is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "check the path"),
+        ("[{", "Invalid JSON"),
+        ('[{"id": "a", "query": "q", "documents": ["d"]}]', "0.text: Field required"),
+    ],
+)
+def test_golden_prompts_of_another_kind_are_refused_before_the_copy(
+    home: Path, source: Path, tmp_path: Path, text: str | None, words: str
+) -> None:
+    questions = tmp_path / "p.json"
+    if text is not None:
+        questions.write_text(text)
+    (source / "model.safetensors").write_bytes(b"damaged: what is copied is refused for it")
+    code, output = run(source, "--golden", str(questions))
+    assert (code, output.count("\n")) == (1, 1)
+    assert str(questions) in output
+    assert words in output
 
 
 @pytest.mark.slow

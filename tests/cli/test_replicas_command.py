@@ -148,9 +148,18 @@ def test_a_beginning_is_enough_and_an_exact_id_beats_it() -> None:
     orders = Platform(replica("abc1"), replica("abd2"), replica("abd23")).orders()
     assert orders.find("abc")["replica"] == "abc1"
     assert orders.find("abd2")["replica"] == "abd2"
-    for name, words in (("ab", "3 replicas begin"), ("x", "no replica begin")):
+    for name, words in (
+        ("ab", r"3 replicas begin with .* \(abc1, abd2, abd23\)"),
+        ("x", "no replica begins"),
+    ):
         with pytest.raises(NotDone, match=words):
             orders.find(name)
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_the_only_replica_is_not_meant_by_no_name(name: str) -> None:
+    with pytest.raises(NotDone, match="no replica is named"):
+        Platform(replica("r1")).orders().find(name)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,14 +10,16 @@ import pytest
 from ray.exceptions import ActorDiedError, RayError
 
 from cluster import board
-from cluster.board import FORGET_AFTER_S, FORGET_STARTING_AFTER_S, Board, BoardActor
+from cluster.awake import LATE_S
+from cluster.board import FORGET_AFTER_S, Board, BoardActor
 from modelyard.admission.suspects import Deaths, Suspects
 from modelyard.control.published import Override, Published
 from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.drain import DrainOrder
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
-from modelyard.lifecycle.restarts import SILENT_S, Restart
+from modelyard.lifecycle.restarts import Restart
+from modelyard.lifecycle.silence import SILENT_S
 
 REPORT = ReplicaReport("gen@1.0.0", "r-1", "node-a", 41, Phase.READY, 2.0)
 OTHER = replace(REPORT, replica="r-2", pid=42)
@@ -32,9 +35,12 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The board's own clock only: the event loop reads `time.monotonic` too."""
+    """The board's own clock only: the event loop reads `time.monotonic` too. It was never paused,
+    though a test lets a minute pass at once."""
     clock = Clock()
     monkeypatch.setattr(board, "time", SimpleNamespace(monotonic=clock.monotonic))
+    awake = SimpleNamespace(now=clock.monotonic)
+    monkeypatch.setattr(board, "AwakeClock", lambda now: awake)
     return clock
 
 
@@ -88,26 +94,33 @@ async def test_what_was_forgotten_does_not_come_back_without_a_post(clock: Clock
     assert await actor.read() == []
 
 
-@pytest.mark.parametrize(
-    ("phase", "kept_s"),
-    [
-        (Phase.FETCHING, FORGET_STARTING_AFTER_S),
-        (Phase.VERIFYING, FORGET_STARTING_AFTER_S),
-        (Phase.LOADING, FORGET_STARTING_AFTER_S),
-        (Phase.WARMING, FORGET_STARTING_AFTER_S),
-        (Phase.READY, FORGET_AFTER_S),
-        (Phase.FAILED, FORGET_AFTER_S),
-    ],
-)
-async def test_a_starting_replica_is_kept_for_as_long_as_a_phase_may_take(
-    clock: Clock, phase: Phase, kept_s: float
-) -> None:
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.READY])
+async def test_a_silent_replica_is_forgotten_in_whatever_phase(clock: Clock, phase: Phase) -> None:
     actor = BoardActor()
     await actor.post(replace(REPORT, phase=phase))
-    clock.now_s += kept_s - 1
+    clock.now_s += FORGET_AFTER_S - 1
     assert len(await actor.read()) == 1
     clock.now_s += 1
     assert await actor.read() == []
+
+
+async def test_a_long_load_that_posts_each_second_is_not_forgotten(clock: Clock) -> None:
+    actor, began = BoardActor(), clock.now_s
+    while clock.now_s < began + FORGET_AFTER_S + SILENT_S:
+        await actor.post(replace(REPORT, phase=Phase.LOADING, phase_s=clock.now_s - began))
+        clock.now_s += 1
+        assert len(await actor.read()) == 1
+    assert (await actor.read_all()).restarts == ()
+
+
+async def test_what_failed_stays_failed(clock: Clock) -> None:
+    """A post of the loop may arrive after the last word of a thread."""
+    actor = BoardActor()
+    failed = replace(REPORT, phase=Phase.FAILED, cause="no step", cause_kind=Cause.STALLED)
+    await actor.post(failed)
+    clock.now_s += 1
+    await actor.post(REPORT)
+    assert await actor.read() == [Post(failed, 1.0)]
 
 
 async def test_a_dead_board_is_looked_for_anew() -> None:
@@ -164,3 +177,50 @@ async def test_a_ready_replica_that_falls_silent_is_counted_once(clock: Clock) -
     clock.now_s += FORGET_AFTER_S
     assert (await actor.read_all()).posts == ()
     assert (await actor.read_all()).restarts == crashed
+
+
+async def test_a_start_that_is_killed_is_counted_once(clock: Clock) -> None:
+    actor = BoardActor()
+    await actor.post(replace(REPORT, phase=Phase.LOADING))
+    clock.now_s += SILENT_S
+    for _ in range(2):
+        assert (await actor.read_all()).restarts == (Restart(REPORT.app, Cause.START_FAILED, 1),)
+
+
+async def test_a_board_that_was_paused_takes_nobody_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(board, "time", SimpleNamespace(monotonic=clock.monotonic))
+    actor = BoardActor()
+    await actor.post(REPORT)
+    clock.now_s += 600  # its process is stopped, and posts wait
+    paused = await actor.read_all()
+    assert paused.restarts == ()
+    assert [post.age_s for post in paused.posts] == [1.0]
+    while clock.now_s < 1600 + SILENT_S:  # it runs on, and hears nothing
+        clock.now_s += LATE_S - 1
+        await actor.read()
+    assert (await actor.read_all()).restarts == (Restart(REPORT.app, Cause.CRASHED, 1),)
+
+
+async def test_a_last_word_reaches_the_board_that_succeeded_a_dead_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    took: list[ReplicaReport] = []
+
+    def get(answer: Callable[[], None], timeout: float) -> None:
+        assert timeout > 0
+        answer()
+
+    def dead() -> None:
+        raise ActorDiedError
+
+    monkeypatch.setattr("ray.get", get)
+    door = Board()
+    door._actor = SimpleNamespace(post=SimpleNamespace(remote=lambda report: dead))
+    alive = SimpleNamespace(post=SimpleNamespace(remote=lambda report: lambda: took.append(report)))
+    held = door._actor
+    monkeypatch.setattr(door, "_connect", lambda: alive if door._actor is not held else held)
+    door.confirm_blocking(REPORT, 2.0)
+    assert took == [REPORT]

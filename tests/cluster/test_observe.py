@@ -14,7 +14,7 @@ from modelyard.control.reading import Decided, Reading
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import Probes
 from modelyard.lifecycle.report import Post, ReplicaReport
-from modelyard.routing.fleet import ALIVE_S
+from modelyard.lifecycle.silence import ALIVE_S, SILENT_S
 from modelyard.testing.in_memory import post
 
 NOW_S = 1_000_000.0
@@ -62,12 +62,15 @@ def test_a_failed_replica_keeps_its_cause() -> None:
 @pytest.mark.parametrize(
     ("report", "age_s", "gone"),
     [
-        (READY, ALIVE_S, False),
-        (READY, ALIVE_S + 0.1, True),
-        (REPORT, ALIVE_S * 10, False),  # a long phase is posted once
+        (READY, ALIVE_S - 0.1, False),
+        (READY, ALIVE_S, True),
+        (REPORT, SILENT_S - 0.1, False),
+        (REPORT, SILENT_S, True),
+        (replace(REPORT, phase_s=3600.0), 1.0, False),
+        (replace(REPORT, phase=Phase.FAILED), 100.0, False),  # its cause is still wanted
     ],
 )
-def test_only_a_silent_ready_replica_is_gone(
+def test_a_silent_replica_is_gone_in_whatever_phase(
     report: ReplicaReport, age_s: float, gone: bool
 ) -> None:
     assert _view(report, age_s).gone is gone
@@ -134,8 +137,8 @@ def test_a_replica_that_serve_stops_drains_before_it_says_so() -> None:
 
 def test_a_draining_replica_that_fell_silent_is_gone() -> None:
     draining = replace(READY, phase=Phase.DRAINING)
-    assert not _view(draining, ALIVE_S).gone
-    assert _view(draining, ALIVE_S + 0.1).gone
+    assert not _view(draining, ALIVE_S - 0.1).gone
+    assert _view(draining, ALIVE_S).gone
 
 
 def test_a_view_has_the_digest_and_the_phases() -> None:

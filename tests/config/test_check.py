@@ -736,7 +736,7 @@ WRONG = {
         "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
         "artifact: file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
         "applications.2.args.artifact",
-        "No such file or directory; run `modelyard models prepare`",
+        "No such file or directory: check the folder, or make it with",
         value="file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
     ),
     "an address that cannot be resolved": Wrong(

@@ -304,7 +304,7 @@ async def test_replicas_are_listed_with_what_scaling_decided_and_who_was_told_to
     posts = (
         replica_post("gen@1.0.0", replica="r2"),
         replica_post("gen@1.0.0", replica="r1"),
-        replica_post("gen@1.0.0", replica="r3", phase=Phase.LOADING, age_s=60.0),
+        replica_post("gen@1.0.0", replica="r3", phase=Phase.LOADING, age_s=6.0),
         replica_post("gen@1.0.0", replica="gone", age_s=9.0),
     )
     decided = Decided("gen@1.0.0", 2, "idle, at least min_replicas 2")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from deployments.vitals import Vitals, thread_cpu_s
+from deployments import vitals
+from deployments.vitals import TURN_WITHIN_S, Vitals, thread_cpu_s
 from modelyard.batching.batcher import Batcher
 from modelyard.config.tunables import BatchTunables
 from modelyard.lifecycle.cause import Cause
@@ -24,14 +25,14 @@ class Faulty:
 
     def __init__(self, fault: str | None) -> None:
         self._fault = fault
-        self.looks = 0
+        self.looked = threading.Event()
 
     @property
     def fault(self) -> str | None:
         return self._fault
 
     def look(self) -> None:
-        self.looks += 1
+        self.looked.set()
 
 
 class Replica:
@@ -73,7 +74,6 @@ def test_a_stalled_replica_tells_why_then_kills_its_engine_and_leaves() -> None:
     assert within_s > 0
     assert told == (Cause.STALLED, "busy for 10 s without a step")
     assert rest == ["killed", 0]
-    assert replica.devices.looks == 11
 
 
 def test_it_leaves_even_when_the_board_is_deaf() -> None:
@@ -117,6 +117,82 @@ def test_an_order_to_drain_fails_the_health_check_for_good() -> None:
 def test_a_replica_that_nobody_watches_is_not_healthy() -> None:
     with pytest.raises(RuntimeError, match="the watchdog of this replica has died"):
         Replica().vitals.check()
+
+
+class Hung(Faulty):
+    """A driver that never comes back, as of a card that fell off its bus."""
+
+    def look(self) -> None:
+        super().look()
+        threading.Event().wait()
+
+
+def test_a_driver_that_hangs_does_not_keep_a_stall_from_being_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vitals, "PERIOD_S", 0.001)
+    told, left = threading.Event(), threading.Event()
+    devices = Hung(None)
+
+    def leave(within_s: float) -> None:
+        if within_s == 0:
+            left.set()
+            threading.Event().wait()  # nothing of an ended process runs on
+
+    def evidence() -> Evidence:
+        assert devices.looked.wait(30)  # it hangs by now
+        return Evidence(0, busy=True)
+
+    watched = Vitals(
+        Watchdog(0.01),
+        evidence,
+        lambda cause, text: told.set(),
+        devices=devices,
+        leave=leave,
+    )
+    watched.start()
+    assert told.wait(30)
+    assert left.wait(30)
+    assert not watched.live
+
+
+def test_devices_are_looked_at_beside_the_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals, "PERIOD_S", 0.001)
+    replica = Replica()
+    replica.evidence = Evidence(0, busy=False)
+    replica.vitals.start()
+    for _ in range(3):
+        replica.devices.looked.clear()
+        assert replica.devices.looked.wait(30)
+
+
+def test_a_watchdog_that_hangs_is_not_healthy_and_its_replica_does_not_live() -> None:
+    replica = Replica()
+    replica.evidence = Evidence(0, busy=False)
+    replica.vitals.start()
+    replica.now += TURN_WITHIN_S
+    replica.vitals.check()
+    assert replica.vitals.live
+    replica.now += 1.0
+    with pytest.raises(RuntimeError, match="the watchdog of this replica has hung for 16 s"):
+        replica.vitals.check()
+    assert not replica.vitals.live
+    replica.vitals.turn()  # it came back
+    replica.vitals.check()
+    assert replica.vitals.live
+
+
+def test_a_look_that_fails_each_time_watches_nobody() -> None:
+    replica = Replica()
+    replica.now += TURN_WITHIN_S + 1
+
+    def broken() -> Evidence:
+        raise OSError("no /proc")
+
+    replica.vitals._evidence = broken
+    with pytest.raises(OSError, match="no /proc"):
+        replica.vitals.turn()
+    assert not replica.vitals.live
 
 
 def test_the_cpu_of_a_thread_is_its_own() -> None:

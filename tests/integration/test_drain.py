@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +21,19 @@ from modelyard.lifecycle.phases import Phase
 
 pytestmark = pytest.mark.integration
 
+CONFIG = Path(__file__).parents[2] / "configs" / "local.serve.yaml"
 GENERATOR = "smollm2-135m-instruct@1.0.0"
+EMBEDDER = "all-minilm-l6-v2@1.0.0"
+ROOM_FOR_ONE_MORE = {
+    "min_replicas": 1,
+    "max_replicas": 2,
+    "target_ongoing_requests": 20,
+    "metrics_interval_s": 1,
+    "look_back_period_s": 3,
+    "upscale_delay_s": 0,
+    "downscale_delay_s": 5,
+    "policy": {"policy_function": "cluster.scaling_policy:QueuedPlusOngoing"},
+}
 STORY = {
     "model": "support-assistant",
     "messages": [{"role": "user", "content": "Tell me a very long story about a dog."}],
@@ -133,6 +146,70 @@ def test_a_replacement_without_room_is_refused(
     assert done.returncode == 1
     assert "no room for one more replica" in done.stderr
     assert platform.replica(GENERATOR).replica == old
+
+
+def roomy_config() -> str:
+    """The shipped configuration with one small model, of which there may be two."""
+    record = yaml.safe_load(CONFIG.read_text())
+    kept = [
+        app for app in record["applications"] if app["name"] in ("ingress", "control", EMBEDDER)
+    ]
+    for app in kept:
+        (deployment,) = app["deployments"]
+        if app["name"] == EMBEDDER:
+            del deployment["num_replicas"]
+            deployment["autoscaling_config"] = ROOM_FOR_ONE_MORE
+            deployment["ray_actor_options"] = {"num_cpus": 0.4}
+        else:
+            table = deployment["user_config"]
+            routes = table["routes"].items()
+            table["routes"] = {alias: r for alias, r in routes if r["stable"] == EMBEDDER}
+            table.pop("quotas", None)  # the callers are to reach the replicas
+    return str(yaml.safe_dump(record | {"applications": kept}, sort_keys=False))
+
+
+@pytest.fixture
+def roomy(start_platform: Any, tmp_path: Path) -> Iterator[Any]:
+    with start_platform(tmp_path, 660, roomy_config()) as made:
+        yield made
+
+
+@pytest.mark.slow
+def test_a_replaced_replica_leaves_when_another_is_ready_and_no_request_is_lost(
+    roomy: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed() -> dict[str, Any]:
+        done = as_operator(roomy, monkeypatch, "list", "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return {one["replica"]: one for one in json.loads(done.stdout) if one["app"] == EMBEDDER}
+
+    def ready() -> set[str]:
+        return {name for name, one in listed().items() if one["ready"]}
+
+    wait_for("the one replica", lambda: len(ready()) == 1)
+    [old] = ready()
+    seen = Callers(roomy)
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(seen.texts)
+        try:
+            wait_for("requests", lambda: seen.embeddings[WHOLE] > 0)
+            done = as_operator(
+                roomy, monkeypatch, "replace", old, "--reason", "a test", "-o", "json"
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            new = json.loads(done.stdout)["new"]
+            whole = seen.embeddings[WHOLE]
+            wait_for("requests of the new one", lambda: seen.embeddings[WHOLE] > whole)
+        finally:
+            seen.stop.set()
+    asking.result()
+    assert set(seen.embeddings) == {WHOLE}, seen.embeddings
+    assert new in ready()
+    assert old not in listed()
+    with roomy.client(OPS_KEY) as http:
+        assert http.get("/admin/overrides").json()["overrides"] == []
+    # Serve may have begun one more in the drained one's place; the bounds hold it to one again.
+    wait_for("one replica again", lambda: len(ready()) == 1)
 
 
 def test_a_tenants_key_drains_nothing(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:

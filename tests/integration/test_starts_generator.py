@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,7 @@ def started(folder: Path, tmp_path: Path) -> tuple[str, str]:
             text=True,
             check=False,
             timeout=600,
+            env=os.environ | {"MODELYARD_HOME": str(tmp_path / "home")},
         )
     assert done.returncode == 0, (tmp_path / "errors").read_text()[-2000:]
     phase, cause = json.loads(done.stdout.strip().splitlines()[-1])
@@ -64,7 +66,7 @@ def test_one_weight_byte_under_a_new_digest(folder: Path, tmp_path: Path) -> Non
     repackage(folder)
     phase, cause = started(folder, tmp_path)
     assert phase == Phase.SELF_TEST, cause
-    assert cause.startswith("golden prompt ")
+    assert cause.startswith("SelfTest: golden prompt ")
     assert "expected" in cause
     assert "got" in cause
 

@@ -107,3 +107,27 @@ def test_wrong_questions_are_refused(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(ArtifactError, match=r"prompts\.json"):
         read_questions(path, Kind.EMBEDDER)
+
+
+GOLDEN = (
+    '{"kind": "embedder", "prompts": [{"id": "a", "text": "x", "token_ids": [1], '
+    '"expected": [1], "min_cosine": 0.9}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ('[1], "exp', '[true], "exp', "token_ids.0"),
+        ('[1], "exp', '[1.0], "exp', "token_ids.0"),
+        ('"expected": [1]', '"expected": ["1"]', "expected.0"),
+        ('"expected": [1]', '"expected": [NaN]', "expected.0"),
+        ("0.9", "NaN", "min_cosine"),
+        ('"id": "a"', '"id": "a", "id": "b"', "the key 'id' twice"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(right: str, wrong: str, words: str) -> None:
+    parse_golden(GOLDEN.encode(), "x.json")
+    assert GOLDEN.count(right) == 1
+    with pytest.raises(ArtifactError, match=rf"x\.json: .*{words}.*record it again"):
+        parse_golden(GOLDEN.replace(right, wrong).encode(), "x.json")

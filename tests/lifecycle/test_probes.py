@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import ProbeCounts, Probes
 from modelyard.testing.in_memory import post
@@ -20,10 +21,17 @@ def test_ready_is_all_three() -> None:
     assert Probes.of(READY) == Probes(True, True, True)
 
 
-@pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.FAILED])
-def test_what_leaves_has_started_and_is_not_ready(phase: Phase) -> None:
-    left = replace(READY, phase=phase, phases=((Phase.LOADING, 1.0), (Phase.READY, 9.0)))
-    assert Probes.of(left) == Probes(True, False, True)
+LEAVES = replace(READY, phases=((Phase.LOADING, 1.0), (Phase.READY, 9.0)))
+
+
+def test_what_drains_has_started_and_is_not_ready() -> None:
+    assert Probes.of(replace(LEAVES, phase=Phase.DRAINING)) == Probes(True, False, True)
+
+
+@pytest.mark.parametrize("cause", [Cause.STALLED, Cause.CRASHED, Cause.DEVICE_FAULT, None])
+def test_what_failed_does_not_live(cause: Cause | None) -> None:
+    failed = replace(LEAVES, phase=Phase.FAILED, cause_kind=cause)
+    assert Probes.of(failed) == Probes(True, False, False)
 
 
 def test_a_replica_without_progress_is_not_ready_either() -> None:

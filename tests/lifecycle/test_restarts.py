@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from modelyard.lifecycle.cause import Cause
-from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.phases import START, Phase
 from modelyard.lifecycle.report import Post
-from modelyard.lifecycle.restarts import SILENT_S, Restart, Restarts
+from modelyard.lifecycle.restarts import Restart, Restarts
+from modelyard.lifecycle.silence import SILENT_S
 from modelyard.testing.in_memory import post
 
 VERSION = "gen@1.0.0"
@@ -52,8 +53,15 @@ def test_one_that_fails_without_a_word_did_not_start() -> None:
     assert counted(replica(Phase.FAILED)) == {Cause.START_FAILED: 1}
 
 
-def test_one_that_loads_for_long_is_not_silent() -> None:
-    assert counted(replica(Phase.LOADING, 600.0)) == {}
+@pytest.mark.parametrize("phase", START)
+def test_a_start_that_falls_silent_has_failed(phase: Phase) -> None:
+    """As one that was killed for want of memory."""
+    silent = replica(phase, SILENT_S + 1)
+    assert counted(replica(phase), silent, silent) == {Cause.START_FAILED: 1}
+
+
+def test_one_that_loads_for_long_and_says_so_is_well() -> None:
+    assert counted(replica(Phase.LOADING, SILENT_S - 1, phase_s=3600.0)) == {}
 
 
 def test_cells_of_a_version_are_counted_together() -> None:

@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.probes import ProbeCounts
 from modelyard.lifecycle.report import Post
-from modelyard.routing.fleet import ALIVE_S, DEFAULT_LOAD_S, Fleet, version_of
+from modelyard.lifecycle.silence import ALIVE_S, SILENT_S
+from modelyard.routing.fleet import DEFAULT_LOAD_S, Fleet, version_of
 from modelyard.testing.in_memory import post
 
 
@@ -71,3 +76,14 @@ def test_one_stale_replica_of_two_leaves_the_version_ready() -> None:
 )
 def test_a_cell_belongs_to_its_version(app: str, version: str) -> None:
     assert version_of(app) == version
+
+
+def test_probes_count_who_is_there_and_who_makes_progress() -> None:
+    stalled = replace(post("gen@1").report, phase=Phase.FAILED, cause_kind=Cause.STALLED)
+    starts = [
+        post("gen@1", phase=Phase.LOADING, age_s=age_s) for age_s in (SILENT_S - 1, SILENT_S, 600.0)
+    ]
+    fleet = fleet_of(post("gen@1"), post("gen@1", age_s=ALIVE_S), Post(stalled, 1.0), *starts)
+    assert fleet.probes("gen@1") == ProbeCounts(replicas=3, started=1, ready=1, live=2)
+    fleet.update([post("gen@1"), Post(stalled, ALIVE_S)])
+    assert fleet.probes("gen@1") == ProbeCounts(replicas=1, started=1, ready=1, live=1)

@@ -44,7 +44,8 @@ def test_replicas_are_counted_by_version_and_shown_by_phase() -> None:
         reading(
             named("r1"),
             named("r2", "gen@1.0.0--b"),
-            named("r3", phase=Phase.LOADING, age_s=300.0),
+            named("r3", phase=Phase.LOADING, age_s=9.0),
+            named("killed", phase=Phase.LOADING, age_s=300.0),
             named("gone", age_s=9.0),
         ),
         None,
@@ -54,6 +55,7 @@ def test_replicas_are_counted_by_version_and_shown_by_phase() -> None:
     labels = {"version": "gen@1.0.0", "app": "gen@1.0.0"}
     assert value(fleet, "replica_phase", **labels, replica="r3", phase="Loading") == 1
     assert value(fleet, "replica_phase", **labels, replica="gone", phase="Ready") is None
+    assert value(fleet, "replica_phase", **labels, replica="killed", phase="Loading") is None
     assert value(fleet, "startup_phase_seconds", **labels, replica="r1", phase="Loading") == 4.0
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from modelyard.artifacts.backoff import Patience
 from modelyard.artifacts.cache_folder import CacheFolder
-from modelyard.artifacts.cache_room import make_room
+from modelyard.artifacts.cache_room import LARGER_DISK, make_room
 from modelyard.artifacts.file_lock import FileLock, alone
 from modelyard.artifacts.manifest import Manifest, read_manifest
 from modelyard.artifacts.source import Stored
@@ -40,11 +40,14 @@ class Held:
         self._folder_fd: int | None = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
     def discard(self) -> bool:
-        """Throw a corrupt entry away, so that the next fetch is a new one; False for file://,
+        """Throw a damaged entry away, so that the next fetch is a new one; False for file://,
         which is nobody's to throw away, and after `close`.
 
-        Processes that have its files open keep them. What another process has fetched again
-        meanwhile stays. Call `close` after it.
+        Only after `verify` raised Damaged: then it goes although other replicas hold it, which
+        nothing else that is held does. Who has loaded it keeps the files that it has open and
+        needs no others; who has not would load wrong bytes. To wait until nobody holds it would
+        keep all replicas that start on this node at once from starting at all. What another
+        process has fetched again meanwhile stays. Call `close` after it.
         """
         if self._cache is None or self._folder_fd is None:
             return False
@@ -112,11 +115,15 @@ def _fetch(
     fetching = cache.fetch_lock(digest)
     try:
         _wait_for_turn(fetching, cache, stored.manifest, progress)
-        if not _sound(cache, digest):
+        work = cache.work(digest)
+        if _sound(cache, digest):
+            # Left by a process that was killed between the rename and its clean-up.
+            cache.throw_away(work)
+        else:
             cache.throw_away(cache.version(digest))
             make_room(cache, stored.manifest, limit_bytes)
-            work = cache.work(digest)
-            transfer(stored, work, cache.version(digest), progress, patience)
+            version = cache.version(digest)
+            transfer(stored, work, version, progress, patience, elsewhere=LARGER_DISK)
         return Held(cache.version(digest), cache, use)
     except BaseException:
         use.release()
@@ -129,21 +136,31 @@ def _held(cache: CacheFolder, digest: str) -> Held | None:
     """What is whole and there, without asking the store."""
     use = cache.use_lock(digest)
     use.share()
-    # Looked at under the lock: nobody can evict it any more.
-    if not _sound(cache, digest):
+    try:
+        # Looked at under the lock: nobody can evict it any more.
+        if _sound(cache, digest):
+            use.touch()
+            return Held(cache.version(digest), cache, use)
+    except BaseException:
         use.release()
-        return None
-    use.touch()
-    return Held(cache.version(digest), cache, use)
+        raise
+    use.release()
+    return None
 
 
 def _sound(cache: CacheFolder, digest: str) -> bool:
-    """Its manifest and every file's size; a replica reads every byte before it loads one."""
+    """Its manifest and every file's size; a replica reads every byte before it loads one.
+
+    Raises ArtifactError for one that cannot be read: it may well be whole, and others use it.
+    """
     folder = cache.version(digest)
     try:
         manifest = read_manifest(folder)
         verify(folder, manifest, hashes=False)
     except ArtifactError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+            raise
         if folder.exists():
             logger.warning("%s is damaged and is fetched again: %s", folder, error)
         return False

@@ -62,11 +62,27 @@ class CacheFolder:
 
     def size_bytes(self, digest: str) -> int:
         """Of what is whole, what it takes; of what is under way, what it will take."""
+        # Read before it is looked whether the version is there: that comes, and then this goes.
+        reserved = self._reserved_bytes(digest)
+        arrived = folder_bytes(self.work(digest))
+        if self.version(digest).exists():
+            # Its reservation is used up, though a process that was killed after the rename, or is
+            # making it last on the disk, has left it there.
+            return folder_bytes(self.version(digest)) + arrived
+        return max(reserved, arrived)
+
+    def awaited_bytes(self, digest: str) -> int:
+        """What is still to come of one that is under way."""
+        return max(0, self.size_bytes(digest) - self._present_bytes(digest))
+
+    def _present_bytes(self, digest: str) -> int:
+        return folder_bytes(self.version(digest)) + folder_bytes(self.work(digest))
+
+    def _reserved_bytes(self, digest: str) -> int:
         try:
-            reserved = int((self.work(digest) / "size").read_text() or 0)
+            return int((self.work(digest) / "size").read_text() or 0)
         except FileNotFoundError:
-            reserved = 0
-        return folder_bytes(self.version(digest)) + max(reserved, folder_bytes(self.work(digest)))
+            return 0
 
     def throw_away(self, folder: Path) -> None:
         """Gone under its name at once, then from the disk: a kill between the two leaves trash."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from typing import Final
 
 from modelyard.artifacts.cache_folder import CacheFolder
 from modelyard.artifacts.file_lock import alone
@@ -11,10 +12,15 @@ from modelyard.artifacts.manifest import Manifest
 from modelyard.artifacts.transfer import arrived_bytes
 from modelyard.contract.errors import ArtifactError
 
+LARGER_DISK: Final = "set MODELYARD_CACHE to a larger disk"
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a cache may take (None: what the disk has), and what it takes now."""
+    """What a cache may take (None: what the disk has), and what it takes now.
+
+    free_bytes: of the disk, without what fetches that are under way will take of it.
+    """
 
     limit_bytes: int | None
     used_bytes: int
@@ -42,8 +48,11 @@ def make_room(cache: CacheFolder, manifest: Manifest, limit_bytes: int | None) -
         cache.empty_trash()
         cache.reserve(digest, manifest.size_bytes)
         # What is held is noted as used now first: it may have been held for weeks.
-        candidates = sorted(_not_held(cache, cache.digests() - {digest}), key=cache.last_used)
-        while not (room := _room(cache, manifest, limit_bytes)).enough:
+        others = cache.digests() - {digest}
+        candidates = sorted(_not_held(cache, others), key=cache.last_used)
+        # What a killed process has reserved it takes of no disk.
+        held = others - set(candidates)
+        while not (room := _room(cache, manifest, limit_bytes, held)).enough:
             if not candidates:
                 cache.reserve(digest, 0)
                 raise ArtifactError(_too_little(cache, manifest, room))
@@ -73,11 +82,12 @@ def _evict(cache: CacheFolder, digest: str) -> None:
         lock.release()
 
 
-def _room(cache: CacheFolder, manifest: Manifest, limit_bytes: int | None) -> Room:
+def _room(cache: CacheFolder, manifest: Manifest, limit_bytes: int | None, held: set[str]) -> Room:
+    awaited_bytes = sum(cache.awaited_bytes(digest) for digest in held)
     return Room(
         limit_bytes=limit_bytes,
         used_bytes=sum(cache.size_bytes(digest) for digest in cache.digests()),
-        free_bytes=shutil.disk_usage(cache.root).free,
+        free_bytes=max(0, shutil.disk_usage(cache.root).free - awaited_bytes),
         missing_bytes=manifest.size_bytes - arrived_bytes(cache.work(manifest.digest())),
     )
 
@@ -92,8 +102,8 @@ def _too_little(cache: CacheFolder, manifest: Manifest, room: Room) -> str:
         )
     return (
         f"{manifest.full_name}: needs {_mb(room.missing_bytes)} more on the disk of {cache.root}, "
-        f"which has {_mb(room.free_bytes)} free: make room there, or set MODELYARD_CACHE to a "
-        "larger disk"
+        f"which has {_mb(room.free_bytes)} free beside what is being fetched: make room there, "
+        f"or {LARGER_DISK}"
     )
 
 

@@ -33,6 +33,8 @@ _SCALED_ALREADY: Final = frozenset(
 )
 # The position table's first rows, up to and with the padding token's, belong to no position.
 _ROWS_BEFORE_THE_FIRST: Final = {"roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "mpnet"}
+# transformers' MPNet takes it for this one, whatever pad_token_id says.
+_PADDING: Final = 1
 
 
 def longest_context(config: ModelConfig) -> int | None:
@@ -44,10 +46,14 @@ def longest_context(config: ModelConfig) -> int | None:
         return None
     length = own if own is not None else min(lengths)
     if config.model_type in _ROWS_BEFORE_THE_FIRST:
-        padding = config.text.get("pad_token_id", 1)
-        return length - (padding if isinstance(padding, int) else 1) - 1
+        return length - _padding(config) - 1
     # Gemma 3 gives its length scaled already.
     return length if "gemma3" in config.model_type else int(length * _factor(config))
+
+
+def _padding(config: ModelConfig) -> int:
+    given = config.text.get("pad_token_id")
+    return given if isinstance(given, int) and config.model_type != "mpnet" else _PADDING
 
 
 def _factor(config: ModelConfig) -> float:

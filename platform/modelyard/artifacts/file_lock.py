@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 class FileLock:
-    """flock on a file that is never removed: a removed one would let two hold "the" lock.
+    """flock on a file that is never removed: a removed one would let two hold "the" lock. Only
+    `alone_at` removes its own, and looks whether the one it took is still the one of that name.
 
     Held until `release`, or for the process's life: what forgets to release it keeps it.
     """
@@ -46,6 +47,13 @@ class FileLock:
             os.close(self._fd)
             self._fd = None
 
+    def is_at(self, path: Path) -> bool:
+        """Is it still the file of that name?"""
+        try:
+            return os.path.samestat(path.stat(), os.fstat(self._open_fd))
+        except FileNotFoundError:
+            return False
+
     @property
     def _open_fd(self) -> int:
         if self._fd is None:
@@ -54,10 +62,37 @@ class FileLock:
 
 
 @contextmanager
-def alone(lock: FileLock) -> Iterator[None]:
-    """The body, while no other process is in it; then the lock is released."""
+def alone(lock: FileLock, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """The body, while no other process is in it; then the lock is released. waits: called once if
+    another has it, so that nobody waits without a word."""
     try:
-        lock.take()
+        _take(lock, waits)
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def alone_at(path: Path, waits: Callable[[], None]) -> Iterator[None]:
+    """`alone` with a lock that is gone afterwards, for a folder that is not ours."""
+    lock = FileLock(path)
+    try:
+        while True:
+            _take(lock, waits)
+            if lock.is_at(path):
+                break
+            # Who had it has removed it: by now a third one may have made another.
+            lock.release()
+            lock = FileLock(path)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        lock.release()
+
+
+def _take(lock: FileLock, waits: Callable[[], None]) -> None:
+    if not lock.try_take():
+        waits()
+        lock.take()

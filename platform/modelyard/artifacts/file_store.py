@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -10,15 +11,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from modelyard.artifacts.disk import full_named, require_free
+from modelyard.artifacts.file_lock import FileLock, alone
 from modelyard.artifacts.fsync import fsync_folder, fsync_tree
 from modelyard.artifacts.hashing_reader import HashingReader
-from modelyard.artifacts.manifest import MANIFEST_NAME, Manifest, parse_manifest, read_manifest
+from modelyard.artifacts.json_file import read_bounded
+from modelyard.artifacts.manifest import (
+    MANIFEST_BYTES,
+    MANIFEST_NAME,
+    Manifest,
+    parse_manifest,
+    read_manifest,
+)
 from modelyard.artifacts.source import CHUNK_BYTES, Body, Stored
 from modelyard.artifacts.stores import Pushed, already_there, check_identity, packaged
 from modelyard.artifacts.transfer import Progress
 from modelyard.contract.errors import ArtifactError
 
+logger = logging.getLogger(__name__)
+
 _ASIDE: Final = ".pushing-"
+_ELSEWHERE: Final = "push to a store on another disk"
 
 
 class FileStore:
@@ -41,7 +54,7 @@ class FileStore:
     def find(self, name: str, version: str) -> Stored:
         folder = self._root / name / version
         try:
-            data = (folder / MANIFEST_NAME).read_bytes()
+            data = read_bounded(folder / MANIFEST_NAME, MANIFEST_BYTES)
         except FileNotFoundError as error:
             raise ArtifactError(f"{folder}: no such version: see `models list`") from error
         except OSError as error:
@@ -56,18 +69,19 @@ class FileStore:
         if target.exists():
             return already_there(target.as_uri(), read_manifest(target), manifest)
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.parent / f"{_ASIDE}{secrets.token_hex(4)}"
-        try:
-            _copy(folder, manifest, aside, progress)
-            os.rename(aside, target)
-        except OSError:
-            # A folder with something in it is never replaced by a rename: another push was first.
-            if not target.exists():
-                raise
-            return already_there(target.as_uri(), read_manifest(target), manifest)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-        fsync_folder(target.parent)
+
+        def waits() -> None:
+            logger.warning("%s: another command writes there: waiting for it", target.parent)
+
+        # An import's and the starter models' lock too: one writer of a model.
+        with alone(FileLock(target.parent / ".lock"), waits):
+            for left_over in target.parent.glob(f"{_ASIDE}*"):
+                shutil.rmtree(left_over)  # of a push that was killed
+            if target.exists():
+                return already_there(target.as_uri(), read_manifest(target), manifest)
+            require_free(target.parent, manifest.size_bytes, str(target), _ELSEWHERE)
+            with full_named(target.parent, str(target), _ELSEWHERE):
+                _put(folder, manifest, target, progress)
         return Pushed(target.as_uri(), manifest, made=True)
 
 
@@ -103,6 +117,16 @@ def _folders(parent: Path) -> list[str]:
         for entry in parent.iterdir()
         if entry.is_dir() and not entry.name.startswith(".")
     )
+
+
+def _put(folder: Path, manifest: Manifest, target: Path, progress: Progress) -> None:
+    aside = target.parent / f"{_ASIDE}{secrets.token_hex(4)}"
+    try:
+        _copy(folder, manifest, aside, progress)
+        os.rename(aside, target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    fsync_folder(target.parent)
 
 
 def _copy(folder: Path, manifest: Manifest, aside: Path, progress: Progress) -> None:

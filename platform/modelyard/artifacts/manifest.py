@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from modelyard.artifacts.json_file import read_bounded, require_bounded, require_single_keys
 from modelyard.artifacts.manifest_parts import (
     AnswerArgs,
     ComputeDtype,
@@ -30,6 +32,8 @@ from modelyard.contract.operations import Kind
 
 __all__ = [
     "GOLDEN_NAME",
+    "MANIFEST_BYTES",
+    "MANIFEST_FILES",
     "MANIFEST_NAME",
     "SCHEMA",
     "AnswerArgs",
@@ -54,7 +58,12 @@ __all__ = [
 
 MANIFEST_NAME: Final = "manifest.json"
 GOLDEN_NAME: Final = "golden.json"
+# What a store may make us read and compare: the largest models have some hundred files.
+MANIFEST_FILES: Final = 10_000
+MANIFEST_BYTES: Final = 4 << 20
 SCHEMA: Final = "modelyard/manifest/v1"
+
+_AGAIN: Final = "package the folder again, or fetch it again from where it came"
 
 ScoreKind = Literal["cross-encoder", "bi-encoder", "late-interaction"]
 
@@ -114,13 +123,13 @@ class Manifest(Identity):
     weights: Weights
     tokenizer: Tokenizer
     warmup: Warmup = Warmup()
-    files: tuple[File, ...]
+    files: tuple[File, ...] = Field(max_length=MANIFEST_FILES)
     """Every file of the folder but the manifest itself."""
 
     @model_validator(mode="after")
     def _each_file_once(self) -> Self:
-        paths = [file.path for file in self.files]
-        twice = sorted({path for path in paths if paths.count(path) > 1})
+        paths = Counter(file.path for file in self.files)
+        twice = sorted(path for path, count in paths.items() if count > 1)
         if twice:
             raise ValueError(f"files lists {twice[0]!r} twice: list each file once")
         if MANIFEST_NAME in paths:
@@ -142,20 +151,34 @@ class Manifest(Identity):
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """Raises ArtifactError naming `where` it was read and the field."""
+    """Takes what JSON's own types say, so that the digest is of what was written: no "256" or
+    256.0 for 256. Raises ArtifactError naming `where` it was read and the field."""
+    require_bounded(len(data), MANIFEST_BYTES, where)
     try:
-        return Manifest.model_validate_json(data)
+        manifest = Manifest.model_validate_json(data, strict=True)
+        require_single_keys(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "manifest"
-        raise ArtifactError(f"{where}: {field}: {first['msg']}") from error
+        said = first["msg"].removeprefix("Value error, ")
+        raise ArtifactError(f"{where}: {field}: {said}: {_AGAIN}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{where}: {error}: {_AGAIN}") from error
+    return manifest
 
 
 def read_manifest(folder: Path) -> Manifest:
     """Read `folder`/manifest.json. Raises ArtifactError naming the file and the field."""
     path = folder / MANIFEST_NAME
     try:
-        data = path.read_bytes()
+        data = read_bounded(path, MANIFEST_BYTES)
+    except FileNotFoundError as error:
+        raise ArtifactError(
+            f"{path}: {error.strerror}: check the folder, or make it with `modelyard models "
+            "import` or `pull` (a starter model: `modelyard models prepare`)"
+        ) from error
     except OSError as error:
-        raise ArtifactError(f"{path}: {error.strerror}; run `modelyard models prepare`") from error
+        raise ArtifactError(
+            f"{path}: cannot be read: {error.strerror}: correct what the system says"
+        ) from error
     return parse_manifest(data, str(path))

@@ -17,7 +17,9 @@ WARM_PROMPTS: Final[tuple[WarmPrompt, ...]] = ("short", "medium", "near-max-cont
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class File(Part):
@@ -43,7 +45,7 @@ class Limits(Part):
     """Prompt plus answer of a generator; each input of the others."""
     max_output_tokens: int | None = Field(default=None, gt=0)
     """The most a generator may write. Only a generator has it, and must."""
-    drain_s: float = Field(gt=0, le=3600, allow_inf_nan=False)
+    drain_s: float = Field(gt=0, le=3600)
     """How long the longest answer may take: a replica that leaves is given at least that."""
 
 
@@ -114,7 +116,7 @@ class Device(Part):
 
     accelerators: int = Field(default=1, ge=0, le=64)
     """0: it runs on CPU."""
-    min_memory_gb: float = Field(gt=0, allow_inf_nan=False)
+    min_memory_gb: float = Field(gt=0)
     """In 1e9 bytes, of all its accelerators together, or of host memory without one; covers
     weights, overhead and the KV cache of one full context."""
 

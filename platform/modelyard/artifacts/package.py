@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from modelyard.artifacts.contents import verify_contents
 from modelyard.artifacts.finite import require_finite
+from modelyard.artifacts.json_file import require_bounded
 from modelyard.artifacts.manifest import (
     GOLDEN_NAME,
+    MANIFEST_BYTES,
+    MANIFEST_FILES,
     MANIFEST_NAME,
     File,
     Identity,
@@ -28,6 +32,9 @@ from modelyard.artifacts.verify import files_under, refuse_code, sha256_of_each,
 from modelyard.artifacts.weights import read_tensors, stored_dtype, weight_paths, weights_digest
 from modelyard.contract.errors import ArtifactError
 
+# A suffix that nobody reads: a folder in which it was left is not refused for it.
+_UNDER_WAY: Final = f".{MANIFEST_NAME}-new"
+
 
 def write_manifest(
     folder: Path, identity: Identity, warm_prompts: Sequence[WarmPrompt] | None = None
@@ -39,6 +46,7 @@ def write_manifest(
     ArtifactError, naming the file and the field, for whatever would be refused at load, for a file
     name that a manifest cannot hold, and for a weight that is NaN or infinite.
     """
+    (folder / _UNDER_WAY).unlink(missing_ok=True)  # of one that was killed
     refuse_code(folder, files_under(folder))
     files = _files(folder)
     manifest = _manifest(folder, identity, files, _warmup(files, warm_prompts))
@@ -48,12 +56,27 @@ def write_manifest(
     text = json.dumps(
         manifest.model_dump(mode="json", by_alias=True, exclude_none=True), sort_keys=True, indent=2
     )
-    (folder / MANIFEST_NAME).write_text(text + "\n")
+    _write(folder, (text + "\n").encode())
     return manifest
+
+
+def _write(folder: Path, data: bytes) -> None:
+    """Whole or not at all: a half-written manifest would make a good folder one that is refused."""
+    require_bounded(len(data), MANIFEST_BYTES, str(folder / MANIFEST_NAME))
+    with (folder / _UNDER_WAY).open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(folder / _UNDER_WAY, folder / MANIFEST_NAME)
 
 
 def _files(folder: Path) -> tuple[File, ...]:
     paths = sorted(files_under(folder) - {MANIFEST_NAME})
+    if len(paths) > MANIFEST_FILES:
+        raise ArtifactError(
+            f"{folder}: holds {len(paths)} files, and a manifest lists at most {MANIFEST_FILES}: "
+            "remove those that are not the model's"
+        )
     digests = sha256_of_each([folder / path for path in paths])
     return tuple(_file(folder, path, sha256) for path, sha256 in zip(paths, digests, strict=True))
 

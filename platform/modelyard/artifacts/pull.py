@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import random
 import shutil
 import threading
 from pathlib import Path
+from typing import Final
 
 from modelyard.artifacts.backoff import Patience
+from modelyard.artifacts.disk import require_free
 from modelyard.artifacts.download import Conduct, receive
-from modelyard.artifacts.file_lock import FileLock, alone
+from modelyard.artifacts.file_lock import alone_at
 from modelyard.artifacts.manifest import Manifest, read_manifest
 from modelyard.artifacts.part import Received
 from modelyard.artifacts.source import Stored
 from modelyard.artifacts.transfer import Progress, arrived_bytes, counting, transfer
 from modelyard.contract.errors import ArtifactError
+
+logger = logging.getLogger(__name__)
+
+_ELSEWHERE: Final = "name a folder on another disk"
+_TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 
 
 def pull(
@@ -30,13 +39,26 @@ def pull(
     """
     manifest = stored.manifest
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with alone(FileLock(folder.parent / ".lock")):
+
+    def waits() -> None:
+        logger.warning("%s: another command pulls it: waiting for that", folder)
+
+    with alone_at(folder.parent / f".{folder.name}.pulling", waits):
         if folder.exists():
             _expect_same(folder, manifest)
             return False
         work = folder.parent / f".pulling-{manifest.digest()[:16]}"
-        _expect_room(folder, manifest.size_bytes - arrived_bytes(work))
-        transfer(stored, work, folder, progress, patience)
+        missing_bytes = manifest.size_bytes - arrived_bytes(work)
+        require_free(folder.parent, missing_bytes, str(folder), _ELSEWHERE)
+        try:
+            transfer(stored, work, folder, progress, patience, elsewhere=_ELSEWHERE)
+        except OSError as error:
+            # A rename replaces no folder with something in it: an import was first.
+            if error.errno not in _TAKEN:
+                raise
+            shutil.rmtree(work, ignore_errors=True)
+            _expect_same(folder, manifest)
+            return False
     return True
 
 
@@ -58,13 +80,4 @@ def _expect_same(folder: Path, manifest: Manifest) -> None:
         raise ArtifactError(
             f"{folder}: holds the manifest digest {found}, the store's is {manifest.digest()}: "
             "name another folder"
-        )
-
-
-def _expect_room(folder: Path, missing_bytes: int) -> None:
-    free_bytes = shutil.disk_usage(folder.parent).free
-    if missing_bytes > free_bytes:
-        raise ArtifactError(
-            f"{folder}: needs {missing_bytes / 1e6:.1f} MB more, and its disk has "
-            f"{free_bytes / 1e6:.1f} MB free: make room there, or name a folder on another disk"
         )

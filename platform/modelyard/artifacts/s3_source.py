@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from modelyard.artifacts.json_file import require_bounded
 from modelyard.artifacts.s3_errors import in_our_words
 from modelyard.artifacts.source import CHUNK_BYTES, Body, Changed
-from modelyard.contract.errors import ArtifactError
 
 
 class S3Source:
@@ -45,11 +45,10 @@ class S3Source:
             # Not read to its end, the connection is dropped, not drained.
             answer["Body"].close()
 
-    def read(self, path: str) -> bytes:
-        """A small file, whole."""
+    def read(self, path: str, limit_bytes: int) -> bytes:
+        """A small file, whole. Raises ArtifactError for one above the limit, before reading it."""
         with self.open(path, 0, None) as body:
-            if body.size_bytes > CHUNK_BYTES * 16:
-                raise ArtifactError(f"{self.uri}/{path}: is {body.size_bytes} bytes, so not that")
+            require_bounded(body.size_bytes, limit_bytes, f"{self.uri}/{path}")
             return b"".join(body.chunks)
 
 

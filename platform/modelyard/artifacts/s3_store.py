@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 
 from modelyard.artifacts.backoff import Patience
-from modelyard.artifacts.manifest import MANIFEST_NAME, parse_manifest
+from modelyard.artifacts.manifest import MANIFEST_BYTES, MANIFEST_NAME, parse_manifest
 from modelyard.artifacts.s3_client import s3_client
 from modelyard.artifacts.s3_errors import MISSING, code_of, in_our_words
 from modelyard.artifacts.s3_push import S3Push
@@ -26,15 +26,19 @@ from modelyard.contract.errors import ArtifactError, ConfigError
 
 T = TypeVar("T")
 
+_FORM: Final = "write s3://bucket/prefix, without ? and #"
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 def split_bucket(uri: str) -> tuple[str, str]:
     """Bucket and prefix, which has no slash at its ends. Raises ConfigError."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise ConfigError(f"store {uri!r}: not an address: {_FORM}") from error
     prefix = parts.path.strip("/")
     if not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment or "//" in prefix:
-        raise ConfigError(f"store {uri!r}: write s3://bucket/prefix, without ? and #")
+        raise ConfigError(f"store {uri!r}: {_FORM}")
     return parts.netloc, prefix
 
 
@@ -60,7 +64,7 @@ class S3Store:
 
     def find(self, name: str, version: str) -> Stored:
         source = S3Source(self._client, self._bucket, self._key(name, version))
-        data = self._patiently(lambda: source.read(MANIFEST_NAME))
+        data = self._patiently(lambda: source.read(MANIFEST_NAME, MANIFEST_BYTES))
         manifest = parse_manifest(data, f"{source.uri}/{MANIFEST_NAME}")
         check_identity(source.uri, manifest, name, version)
         return Stored(source, manifest, data)
@@ -69,7 +73,13 @@ class S3Store:
         manifest = packaged(folder)
         prefix = self._key(manifest.name, manifest.version)
         client = self._new_client(self._patience.write_s, self._patience.attempts)
-        return S3Push(client, self._bucket, prefix, folder, manifest, progress).run()
+        try:
+            return S3Push(client, self._bucket, prefix, folder, manifest, progress).run()
+        except Interrupted as error:
+            raise Interrupted(
+                f"{error}: check the store, the network and AWS_ENDPOINT_URL, then push again: "
+                "files that were sent whole are not sent again"
+            ) from error
 
     @cached_property
     def _client(self) -> Any:

@@ -30,6 +30,8 @@ def resolve(uri: str, home: Path | None = None) -> Path:
         # file://models/x is nearly always a path with a slash too few, read by the rules as a host.
         raise ConfigError(f"artifact {uri!r}: {parts.netloc!r} is read as a host: {_SUPPORTED}")
     path = Path(unquote(parts.netloc + parts.path)).expanduser()
+    if "\0" in str(path):
+        raise ConfigError(f"artifact {uri!r}: a path holds no %00: {_SUPPORTED}")
     if not path.is_absolute():
         raise ConfigError(f"artifact {uri!r}: the path is not absolute: {_SUPPORTED}")
     default = Path(DEFAULT_HOME).expanduser()

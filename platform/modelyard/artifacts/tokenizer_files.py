@@ -54,7 +54,8 @@ def read_template(folder: Path) -> str | None:
     path = folder / TEMPLATE_NAME
     if path.is_file():
         try:
-            return path.read_text()
+            # Not as text: on Windows' line ends the digest would be of other bytes than the file's.
+            return path.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ArtifactError(
                 f"{path}: expected a template, got {error}: fetch the model again"
@@ -83,5 +84,14 @@ def _named(kept: Any) -> str | None:
 
 
 def template_digest(folder: Path) -> str | None:
+    """sha256 of the template's bytes as UTF-8, line ends as they are."""
     template = read_template(folder)
-    return None if template is None else hashlib.sha256(template.encode()).hexdigest()
+    if template is None:
+        return None
+    try:
+        return hashlib.sha256(template.encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise ArtifactError(
+            f"{folder}: the chat template holds half of a character ({error.reason}): fetch the "
+            "model again"
+        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from modelyard.artifacts.backoff import Patience
+from modelyard.artifacts.disk import NO_SPACE
 from modelyard.artifacts.download import Conduct, Stopped, download
 from modelyard.artifacts.fsync import fsync_folder, fsync_tree
 from modelyard.artifacts.manifest import MANIFEST_NAME, File, Manifest
@@ -22,7 +22,6 @@ from modelyard.contract.errors import ArtifactError
 Progress = Callable[[int, int], None]
 
 _FILES_AT_ONCE: Final = 4
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def transfer(
@@ -31,25 +30,28 @@ def transfer(
     folder: Path,
     progress: Progress | None = None,
     patience: Patience = Patience(),  # noqa: B008 (frozen)
+    *,
+    elsewhere: str,
 ) -> None:
     """Fetch into `work`, then rename to `folder`, which must not exist; both on one disk.
 
     `work` is gone on: a process killed anywhere leaves no `folder`, and its files are resumed. One
-    process at a time may use it. Raises ArtifactError; on a full disk `work` is thrown away, since
-    a disk that stays full hurts all that runs there.
+    process at a time may use it. elsewhere: what one may do about a full disk but make room. Raises
+    ArtifactError; on a full disk `work` is thrown away, since a disk that stays full hurts all
+    that runs there.
     """
     try:
         _fetch_files(stored, work, progress or (lambda done, total: None), patience)
         _publish(stored, work, folder)
     except OSError as error:
-        if error.errno not in _NO_SPACE:
+        if error.errno not in NO_SPACE:
             raise
         arrived = arrived_bytes(work)
         shutil.rmtree(work, ignore_errors=True)
         raise ArtifactError(
             f"{stored.source.uri}: the disk of {work.parent} became full after {arrived} of "
             f"{stored.manifest.size_bytes} bytes ({error.strerror}), which were thrown away: make "
-            "room there, or set MODELYARD_CACHE to a larger disk"
+            f"room there, or {elsewhere}"
         ) from error
 
 

@@ -26,12 +26,18 @@ _CHUNK_BYTES: Final = 1 << 20
 _HASHED_AT_ONCE: Final = 4
 
 
+class Damaged(ArtifactError):
+    """A file's size or sha256 is another than the manifest's: no matter of permissions, of a
+    disk that does not answer, or of a file that lies there too much."""
+
+
 def verify(folder: Path, manifest: Manifest, *, hashes: bool = True) -> None:
     """Raise ArtifactError, naming the file, what was expected and what is there.
 
     Every listed file must be present with its size and (unless `hashes` is False) its sha256, and
     no weights or settings may lie in the folder that are not listed: a loader that globs would
-    take them. Reads four files at a time in chunks of 1 MiB.
+    take them. It is a Damaged where a size or sha256 differs. Reads four files at a time in chunks
+    of 1 MiB.
     """
     listed = {file.path for file in manifest.files}
     found = files_under(folder) | listed
@@ -70,7 +76,7 @@ def refuse_code(folder: Path, paths: Iterable[str]) -> None:
 
 def _expect(path: Path, what: str, expected: int | str, got: int | str) -> None:
     if expected != got:
-        raise ArtifactError(
+        raise Damaged(
             f"{path}: expected {what} {expected}, got {got}: the file was changed or cut short, "
             "import or pull it again (a starter model: `modelyard models prepare --verify`)"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -18,12 +17,14 @@ from modelyard.artifacts.importing.author import Author
 from modelyard.artifacts.importing.importer import Imported, Tools, import_model
 from modelyard.artifacts.importing.recording import answer_lines, record
 from modelyard.artifacts.importing.snippet import app_entry, route_entry
+from modelyard.artifacts.installed import installed
 from modelyard.artifacts.manifest import GOLDEN_NAME, ComputeDtype, ScoreKind
 from modelyard.artifacts.stores import open_store
 from modelyard.cli.transfer_progress import shown
 from modelyard.config.settings import DEFAULT_HOME, Settings, expand
 from modelyard.contract.errors import ArtifactError, ModelyardError
 from modelyard.contract.operations import Kind
+from modelyard.lifecycle.questions import read_questions
 
 _BASE = "What a LoRA is merged into: a folder, org/name@revision, or an artifact's address."
 
@@ -140,11 +141,17 @@ def import_(
 def _tools(settings: Settings, golden: Path | None, *, no_golden: bool) -> Tools:
     return Tools(
         engine_runs=lambda architecture: architecture in _architectures(),
-        installed=_installed,
+        installed=installed,
+        check_questions=lambda kind: None if golden is None else _check_questions(golden, kind),
         record=None if no_golden else lambda folder: _record(folder, golden),
         fetch=lambda uri: fetch(uri, settings).folder,
         report=typer.echo,
     )
+
+
+def _check_questions(golden: Path, kind: Kind) -> None:
+    """Before gigabytes are copied and the model is loaded to answer them."""
+    read_questions(golden, kind)
 
 
 def _record(folder: Path, golden: Path | None) -> None:
@@ -164,13 +171,6 @@ def _architectures() -> frozenset[str]:
             "requirements/cpu.txt or gpu.txt"
         )
     return frozenset(done.stdout.split())
-
-
-def _installed(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _address(folder: Path, settings: Settings) -> str:

@@ -50,12 +50,15 @@ class ReplicaOrders:
 
     def find(self, name: str) -> dict[str, Any]:
         """By its id or a beginning of it that no other has. Raises NotDone."""
+        if not name.strip():
+            raise NotDone("no replica is named: see `modelyard replicas list`")
         found = [one for one in self.all() if one["replica"].startswith(name)]
         if exact := [one for one in found if one["replica"] == name]:
             return exact[0]
         if len(found) != 1:
-            what = "no replica" if not found else f"{len(found)} replicas"
-            raise NotDone(f"{what} begin with {name!r}: see `modelyard replicas list`")
+            what = "no replica begins" if not found else f"{len(found)} replicas begin"
+            which = f" ({', '.join(one['replica'] for one in found)})" if found else ""
+            raise NotDone(f"{what} with {name!r}{which}: see `modelyard replicas list`")
         return found[0]
 
     def drain(self, replica: dict[str, Any], reason: str, *, wait: bool = True) -> None:

@@ -8,9 +8,7 @@ from modelyard.control.last_table import LastTable
 from modelyard.control.reading import Reading
 from modelyard.control.state import State
 from modelyard.lifecycle.drain import DrainOrder, drain_order
-from modelyard.lifecycle.phases import Phase
-from modelyard.lifecycle.report import Post
-from modelyard.routing.fleet import ALIVE_S
+from modelyard.lifecycle.silence import ALIVE_S, is_there
 
 
 def status(state: State, tables: LastTable, now: float) -> dict[str, Any]:
@@ -95,7 +93,7 @@ def replicas(reading: Reading) -> dict[str, Any]:
                 "drained": _words(drain_order(reading.published, post.report.replica)),
             }
             for post in posts
-            if _is_there(post)
+            if is_there(post.report.phase, post.age_s)
         ],
         "scaling": {
             one.app: {"replicas": one.replicas, "why": one.why} for one in reading.decisions
@@ -105,10 +103,3 @@ def replicas(reading: Reading) -> dict[str, Any]:
 
 def _words(order: DrainOrder | None) -> str | None:
     return None if order is None else str(order)
-
-
-def _is_there(post: Post) -> bool:
-    """Those that serve post each second. Why one failed stays to be seen for as long as the board
-    keeps it, and one that starts posts once a phase."""
-    serves = post.report.phase in (Phase.READY, Phase.DRAINING)
-    return not serves or post.age_s < ALIVE_S

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """`start_failed`: a phase before ready failed. `crashed`: its process ended without a word.
+    """`start_failed`: a phase before ready failed, or its process ended in one. `crashed`: the
+    process of a ready one ended without a word.
     `stalled`: busy without progress. `device_fault`: its accelerator reported an error that
     needs the node repaired. `drained`: an operator told it to leave.
     """

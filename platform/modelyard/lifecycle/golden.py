@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from modelyard.artifacts.json_file import require_single_keys
 from modelyard.artifacts.manifest import GOLDEN_NAME
 from modelyard.contract.errors import ArtifactError
 from modelyard.lifecycle.questions import (
@@ -18,6 +19,7 @@ from modelyard.lifecycle.questions import (
 )
 
 SCHEMA: Final = "modelyard/golden/v1"
+_AGAIN: Final = "record it again with `python -m deployments.record`"
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Ids = Annotated[tuple[int, ...], Field(min_length=1)]
@@ -95,15 +97,18 @@ _ADAPTER: Final[TypeAdapter[Golden]] = TypeAdapter(Golden)
 
 
 def parse_golden(data: bytes, where: str) -> Golden:
-    """Raises ArtifactError naming `where` it was read and the field."""
+    """Takes what JSON's own types say, as the manifest. Raises ArtifactError naming `where` it was
+    read and the field."""
     try:
-        return _ADAPTER.validate_json(data)
+        golden = _ADAPTER.validate_json(data, strict=True)
+        require_single_keys(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "golden"
-        raise ArtifactError(
-            f"{where}: {field}: {first['msg']}: record it again with `python -m deployments.record`"
-        ) from error
+        raise ArtifactError(f"{where}: {field}: {first['msg']}: {_AGAIN}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{where}: {error}: {_AGAIN}") from error
+    return golden
 
 
 def parse_golden_record(record: dict[str, Any]) -> Golden:

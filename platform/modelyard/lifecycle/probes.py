@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import ReplicaReport
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
     """startup: it was ever ready. readiness: it may be sent requests. liveness: its process and
-    engine make progress. How loaded it is has no part in any of them."""
+    engine make progress: not when it has failed. How loaded it is has no part in any of them."""
 
     startup: bool
     readiness: bool
@@ -19,7 +20,8 @@ class Probes:
 
     @classmethod
     def of(cls, report: ReplicaReport) -> Probes:
-        return cls(report.started, report.ready, report.live)
+        live = report.live and report.phase is not Phase.FAILED
+        return cls(report.started, report.ready, live)
 
 
 @dataclass(frozen=True, slots=True)

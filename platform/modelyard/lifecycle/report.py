@@ -46,9 +46,9 @@ class ReplicaReport:
     """One replica's state. `phases` are those done, with their seconds; `cause` explains Failed in
     words and `cause_kind` is the word that failures are counted by.
 
-    slots: requests that it takes at once, its max_ongoing_requests. live: its process and engine
-    make progress; no downstream and no load has a part in it. fetched: bytes of the artifact that
-    are here, and bytes in all, while they are fetched.
+    slots: requests that it takes at once, its max_ongoing_requests. live: its watchdog's
+    word on its progress; no downstream and no load has a part in it. fetched: bytes of the artifact
+    that are here, and bytes in all, while they are fetched.
     """
 
     app: str

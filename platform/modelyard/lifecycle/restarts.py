@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from modelyard.lifecycle.cause import Cause
-from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.phases import START, Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
-
-# Longer than a machine that swaps or compiles may keep a live replica from posting, and than
-# Serve's own health check takes to kill one (10 s): what is silent for so long does not come back.
-SILENT_S: Final = 20.0
+from modelyard.lifecycle.silence import SILENT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +38,16 @@ class Restarts:
             self._count(report, report.cause_kind)
 
     def look(self, posts: Iterable[Post]) -> None:
-        """Given the last post of every replica: who was ready and says nothing any more, without
-        having said that it goes, died."""
+        """Given the last post of every replica: who says nothing any more, without having said
+        that it goes, died. Killed for want of memory, most often, when it was not ready yet."""
         for post in posts:
-            if post.report.phase is Phase.READY and post.age_s > SILENT_S:
-                self._count(post.report, post.report.cause_kind or Cause.CRASHED)
+            phase, cause = post.report.phase, post.report.cause_kind
+            if post.age_s < SILENT_S:
+                continue
+            if phase is Phase.READY:
+                self._count(post.report, cause or Cause.CRASHED)
+            elif phase in START:
+                self._count(post.report, Cause.START_FAILED)
 
     def forget(self, replicas: Iterable[str]) -> None:
         """Replicas that the board holds no more: nothing of them can be counted twice."""

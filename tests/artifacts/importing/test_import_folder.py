@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,17 @@ def test_golden_answers_are_recorded_from_the_packaged_folder(bring: Import, ber
     assert not bring(bert, record=lambda folder: pytest.fail("recorded twice")).made
 
 
+def test_what_cannot_be_asked_is_said_before_a_byte_is_copied(
+    bring: Import, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(kind: Kind) -> None:
+        raise ArtifactError(f"no questions for {kind}s")
+
+    monkeypatch.setattr(shutil, "copyfile", lambda *paths: pytest.fail("copied"))
+    with pytest.raises(ArtifactError, match="no questions for embedders"):
+        bring(bert, check_questions=refuse)
+
+
 def test_an_import_that_fails_leaves_nothing(bring: Import, bert: Path, tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         raise ArtifactError("it says nothing sensible")
@@ -167,6 +179,10 @@ def test_no_license_is_no_license(bring: Import, bert: Path) -> None:
         ("---\nlicense: other\nlicense_name: gemma\n---\n", "gemma"),
         ("---\nlicense: [mit]\n---\n", None),
         ("---\nlicense: mit\n", None),
+        ("---\nlicense: mit\ndate: 2024-13-45\n---\n", "mit"),
+        ("---\nlicense: null\n---\n", None),
+        ("---\nlicense: [a\n---\n", None),
+        ("---\nlicense: " + "[" * 600 + "\n---\n", None),
         ("# no front matter\n", None),
     ],
 )
@@ -190,6 +206,13 @@ def test_other_pooling_than_the_mean_is_refused(bring: Import, bert: Path) -> No
         bring(bert)
     pooling.write_text(json.dumps({"pooling_mode_mean_tokens": True}))
     assert bring(bert).manifest.kind is Kind.EMBEDDER
+    for path in ("/etc", "../x", None):
+        (bert / "modules.json").write_text(json.dumps([modules[0], modules[1] | {"path": path}]))
+        with pytest.raises(ArtifactError, match=r"expected a folder like 1_Pooling, got"):
+            bring(bert, name="outside")
+    (bert / "modules.json").write_text("[" * 5_000)
+    with pytest.raises(ArtifactError, match=r"modules.json: not JSON"):
+        bring(bert, name="deep")
     dense = [*modules, {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]
     (bert / "modules.json").write_text(json.dumps(dense))
     with pytest.raises(ArtifactError, match="adds a Dense after the encoder"):
@@ -213,6 +236,16 @@ def test_a_disk_that_is_too_small_is_said_before_a_byte_is_written(
     usage = type(shutil.disk_usage(tmp_path))
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 1000))
     with pytest.raises(ArtifactError, match=r"has 0.0 GB free and the model needs"):
+        bring(bert)
+
+
+def test_a_file_that_cannot_be_read_is_named(bring: Import, bert: Path) -> None:
+    (bert / "vocab.txt").symlink_to("vocab.txt")
+    with pytest.raises(ArtifactError, match=r"vocab.txt: expected a readable file"):
+        bring(bert)
+    (bert / "vocab.txt").unlink()
+    os.mkfifo(bert / "vocab.txt")
+    with pytest.raises(ArtifactError, match=r"vocab.txt. is a named pipe: check the file"):
         bring(bert)
 
 

@@ -3,109 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Tokenizer
 
 from modelyard.artifacts.importing.importer import Imported
 from modelyard.artifacts.starter import generator
 from modelyard.contract.errors import ArtifactError
+from tests.artifacts.importing.gguf_files import NAMES, a_model, write_gguf
 
 Import = Callable[..., Imported]
-
-_NAMES = {
-    "model.embed_tokens": "token_embd",
-    "model.norm": "output_norm",
-    "lm_head": "output",
-    "input_layernorm": "attn_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "post_attention_layernorm": "ffn_norm",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
-
-_ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *_ALPHABET, "he"]
-TYPES = [3] * 4 + [1] * (len(TOKENS) - 4)
-MERGES = ["h e"]
-
-
-def interleaved(rows: Any, heads: int) -> Any:
-    """As llama.cpp's converter stores q and k of a Llama."""
-    half = rows.shape[0] // heads // 2
-    return rows.reshape(heads, 2, half, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
-
-
-def rounded(model: Any) -> Any:
-    """Weights that bf16 holds exactly, so that a copy in bf16 is the same model."""
-    import torch
-
-    return model.to(torch.bfloat16).to(torch.float32)
-
-
-def gguf_name(name: str) -> str:
-    parts, end = name.rsplit(".", 1)
-    if parts.startswith("model.layers."):
-        _, _, layer, part = parts.split(".", 3)
-        return f"blk.{layer}.{_NAMES[part]}.{end}"
-    return f"{_NAMES[parts]}.{end}"
-
-
-def write_gguf(path: Path, model: Any, architecture: str = "llama", pre: str = "smollm") -> Path:
-    from gguf import GGUFWriter
-
-    config = model.config
-    writer = GGUFWriter(path, architecture)
-    writer.add_license("apache-2.0")
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
-    writer.add_token_list(TOKENS)
-    writer.add_token_types(TYPES)
-    writer.add_token_merges(MERGES)
-    writer.add_bos_token_id(2)
-    writer.add_eos_token_id(3)
-    writer.add_chat_template("{{ messages }}")
-    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
-    for name, tensor in model.state_dict().items():
-        values = tensor.numpy()
-        for part, count in heads.items():
-            if architecture == "llama" and f"{part}.weight" in name:
-                values = interleaved(values, count)
-        if name != "lm_head.weight" or not config.tie_word_embeddings:
-            writer.add_tensor(gguf_name(name), values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def a_model(architecture: str, **changes: Any) -> Any:
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    sizes = {
-        "vocab_size": len(TOKENS),
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "intermediate_size": 48,
-        "max_position_embeddings": 64,
-    }
-    kinds: Any = AutoConfig
-    config = kinds.for_model(architecture, **sizes | changes)
-    made: Any = AutoModelForCausalLM
-    return rounded(made.from_config(config))
 
 
 def same_weights(folder: Path, model: Any) -> bool:
@@ -145,6 +50,9 @@ def test_another_tokenizer_is_asked_for_and_compared(
     (llama / "tokenizer.json").write_text(text.replace("[CLS]", "[BOS]"))
     with pytest.raises(ArtifactError, match=r"token 2 is '\[BOS\]', and m.gguf has '\[CLS\]'"):
         bring(path, tokenizer=llama, name="other")
+    (llama / "tokenizer.json").write_text("{")
+    with pytest.raises(ArtifactError, match=r"tokenizer.json: expected a tokenizer, got"):
+        bring(path, tokenizer=llama, name="other")
     with pytest.raises(ArtifactError, match=r"needs a folder with a tokenizer.json"):
         bring(path, tokenizer=tmp_path, name="other")
 
@@ -169,10 +77,53 @@ def test_an_architecture_that_nobody_reads_is_refused_by_name(
 def test_experts_are_refused_by_the_tensors_name(bring: Import, tmp_path: Path) -> None:
     model = a_model("llama")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(_NAMES, "mlp.gate_proj", "ffn_gate_exps")
+        patch.setitem(NAMES, "mlp.gate_proj", "ffn_gate_exps")
         path = write_gguf(tmp_path / "m.gguf", model)
     with pytest.raises(ArtifactError, match=r"a tensor blk.0.ffn_gate_exps.weight"):
         bring(path)
+
+
+@pytest.mark.parametrize(
+    ("merges", "words"),
+    [
+        (["he"], "merges: expected pairs of tokens, got 'he'"),
+        (["h e e"], "merges: expected pairs of tokens"),
+        (["no such"], "merges: expected pairs of tokens"),
+    ],
+)
+def test_merges_that_are_none_are_refused(
+    bring: Import, tmp_path: Path, merges: list[str], words: str
+) -> None:
+    path = write_gguf(tmp_path / "m.gguf", a_model("llama"), merges=merges)
+    with pytest.raises(ArtifactError, match=words):
+        bring(path)
+
+
+def test_a_file_that_lacks_a_tensor_is_refused(
+    bring: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = a_model("llama")
+    state = model.state_dict()
+    del state["model.layers.1.mlp.up_proj.weight"]
+    monkeypatch.setattr(model, "state_dict", lambda: state)
+    path = write_gguf(tmp_path / "m.gguf", model)
+    with pytest.raises(ArtifactError, match=r"has no model.layers.1.mlp.up_proj.weight"):
+        bring(path)
+
+
+def test_a_template_is_utf_8_whatever_the_locale(
+    bring: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "{{ 'Gr\u00fc\u00dfe' }}"
+    path = write_gguf(tmp_path / "m.gguf", a_model("llama"), template=text)
+    write = Path.write_text
+
+    def write_in_c_locale(self: Path, data: str, encoding: str = "ascii") -> int:
+        return write(self, data, encoding=encoding)
+
+    monkeypatch.setattr(Path, "write_text", write_in_c_locale)
+    folder = bring(path).folder
+    assert (folder / "chat_template.jinja").read_bytes() == text.encode()
 
 
 def test_a_file_that_was_cut_is_refused(bring: Import, tmp_path: Path) -> None:

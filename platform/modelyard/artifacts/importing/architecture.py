@@ -29,6 +29,8 @@ ENCODERS: Final = frozenset(
 )
 _GENERATOR_ENDINGS: Final = ("ForCausalLM", "LMHeadModel")
 _CLASSIFIER_ENDING: Final = "ForSequenceClassification"
+# A damaged number is not counted up to.
+_MOST_LABELS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,13 @@ class Architecture:
     @property
     def architecture(self) -> str:
         """The class that loads it. Raises ArtifactError when there is none."""
-        names = self.record.get("architectures") or []
-        if not names:
+        names = self.record.get("architectures")
+        if not isinstance(names, list) or not names or not isinstance(names[0], str):
             raise ArtifactError(
-                f"{self.where}: config.json names no architectures: write the class that loads it, "
-                'e.g. "architectures": ["LlamaForCausalLM"]'
+                f"{self.where}: config.json names no architectures: write a list of the class that "
+                'loads it, e.g. "architectures": ["LlamaForCausalLM"]'
             )
-        return str(names[0])
+        return names[0]
 
     @property
     def model_type(self) -> str:
@@ -55,12 +57,29 @@ class Architecture:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the head, in its order; transformers' two when config.json names none."""
+        """Of the head, in its order; transformers' two when config.json names none.
+
+        Raises ArtifactError for an id2label or a num_labels that is neither names nor a number.
+        """
         names = self.record.get("id2label")
         if not names:
-            count = self.record.get("num_labels", 2)
-            return tuple(f"LABEL_{index}" for index in range(count))
-        return tuple(str(names[key]) for key in sorted(names, key=int))
+            return tuple(f"LABEL_{index}" for index in range(self._label_count()))
+        rows = [str(row) for row in range(len(names))] if isinstance(names, dict) else []
+        if not isinstance(names, dict) or names.keys() != set(rows):
+            raise ArtifactError(
+                f"{self.where}: config.json: id2label: expected an object that names each label by "
+                'its row in the head, e.g. {"0": "refund", "1": "order"}: write it so'
+            )
+        return tuple(str(names[row]) for row in rows)
+
+    def _label_count(self) -> int:
+        count = self.record.get("num_labels", 2)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST_LABELS:
+            raise ArtifactError(
+                f"{self.where}: config.json: num_labels: expected a number from 1 to "
+                f"{_MOST_LABELS}, got {count!r}: write how many labels the head has"
+            )
+        return count
 
     def kind(self, *, sentence_model: bool) -> Kind:
         """The kind that its class has a head for. sentence_model: modules.json lies beside it.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from modelyard.artifacts.importing.selection import CARD
-from modelyard.contract.errors import ArtifactError
+
+_NO_NAME: Final = frozenset({"", "~", "null"})
 
 
 def license_of(folder: Path) -> str | None:
-    """The card's license; `license_name` where it says `other`. None: no card, or none in it.
-
-    Raises ArtifactError for front matter that is no YAML.
+    """The card's license; `license_name` where it says `other`. None: no card, or none in it. Front
+    matter that cannot be read names none: --license says what it should.
     """
     path = folder / CARD
     if not path.is_file():
@@ -23,18 +23,19 @@ def license_of(folder: Path) -> str | None:
     name = record.get("license")
     if name == "other":
         name = record.get("license_name") or name
-    return name if isinstance(name, str) and name else None
+    return name if isinstance(name, str) and name not in _NO_NAME else None
 
 
 def _front_matter(path: Path) -> dict[str, Any]:
-    lines = path.read_text(errors="replace").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not lines or lines[0].strip() != "---":
         return {}
     end = next((at for at, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
     if end is None:
         return {}
     try:
-        record = yaml.safe_load("\n".join(lines[1:end]))
-    except yaml.YAMLError as error:
-        raise ArtifactError(f"{path}: the front matter is no YAML: say --license") from error
+        # Every value as text: an odd date elsewhere in the card is not the license's concern.
+        record = yaml.load("\n".join(lines[1:end]), Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError):
+        return {}
     return record if isinstance(record, dict) else {}

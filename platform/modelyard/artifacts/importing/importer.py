@@ -17,6 +17,7 @@ from modelyard.artifacts.manifest import GOLDEN_NAME, Manifest, read_manifest
 from modelyard.artifacts.package import write_manifest
 from modelyard.artifacts.verify import verify
 from modelyard.contract.errors import ArtifactError
+from modelyard.contract.operations import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Tools:
     """What an import asks of the machine.
 
     engine_runs: does the installed vLLM know an architecture. installed: a distribution's version.
+    check_questions: raises ArtifactError when what is to be recorded cannot be asked of a kind.
     record: write golden.json into a packaged folder, from what the model answers here; None: no
     golden prompts. fetch: the folder of an artifact's address. report: takes a line for the person
     who imports.
@@ -31,6 +33,7 @@ class Tools:
 
     engine_runs: Callable[[str], bool]
     installed: Callable[[str], str | None]
+    check_questions: Callable[[Kind], None]
     record: Callable[[Path], None] | None
     fetch: Callable[[str], Path]
     report: Callable[[str], None]
@@ -61,11 +64,12 @@ def import_model(
 
     def check(folder: Path, where: str) -> None:
         refuse_remote_code(folder)
-        role_of(folder, author, tools.engine_runs, where)
+        tools.check_questions(role_of(folder, author, tools.engine_runs, where).kind)
 
     target = models / author.name / author.version
     with aside(target.parent) as folder:
-        filled = fill(source, folder, Helpers(check, tools.fetch, base, tokenizer))
+        helpers = Helpers(check, tools.check_questions, tools.fetch, base, tokenizer)
+        filled = fill(source, folder, helpers)
         for note in filled.notes:
             tools.report(note)
         license_ = author.license or filled.license

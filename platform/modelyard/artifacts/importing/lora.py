@@ -9,7 +9,7 @@ from typing import Any
 from modelyard.artifacts.importing.architecture import read_config
 from modelyard.artifacts.importing.copying import (
     copy_files,
-    disk_full_named,
+    file_errors_named,
     require_room,
     selected,
 )
@@ -50,7 +50,7 @@ def merge(adapter: Path, base: Path, target: Path) -> None:
         )
     dtype = stored_dtype(read_tensors(base, paths).values(), quantised=False, where=base)
     require_room(target, sum((base / path).stat().st_size for path in paths))
-    with disk_full_named(target):
+    with file_errors_named(target):
         sides = [path for path in selection.kept if "safetensors" not in path]
         copy_files(base, sides, target)
         _save_merged(adapter, base, config.architecture, dtype, target)

@@ -15,6 +15,7 @@ from modelyard.artifacts.manifest import MANIFEST_NAME, read_manifest
 from modelyard.artifacts.starter.folder import open_modes
 from modelyard.artifacts.verify import files_under
 from modelyard.contract.errors import ArtifactError
+from modelyard.contract.operations import Kind
 
 Check = Callable[[Path, str], None]
 
@@ -35,10 +36,12 @@ class Helpers:
     model that a GGUF file was made from; --tokenizer.
 
     check(folder, where): raises ArtifactError for what no shell can run, before weights are copied.
+    check_questions: raises ArtifactError when what is to be recorded cannot be asked of a kind.
     fetch: the folder of an artifact's address.
     """
 
     check: Check
+    check_questions: Callable[[Kind], None]
     fetch: Callable[[str], Path]
     base: str | None = None
     tokenizer: Path | None = None
@@ -79,6 +82,7 @@ def _from_file(path: Path, target: Path, helpers: Helpers) -> Filled:
         raise ArtifactError(
             f"{path}: of single files only .gguf is imported: give the folder that the model is in"
         )
+    helpers.check_questions(Kind.GENERATOR)  # now: dequantising takes minutes
     license_ = gguf_file.write_folder(path, target, helpers.tokenizer)
     helpers.check(target, str(path))
     note = "dequantised to bf16: the precision that the quantisation took does not come back"

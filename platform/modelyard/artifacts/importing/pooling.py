@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from modelyard.artifacts.json_file import read_object
 from modelyard.contract.errors import ArtifactError
 
 _SERVED_MODULES: Final = frozenset({"Transformer", "Pooling", "Normalize"})
+_POOLING_FOLDER: Final = re.compile("[0-9]_Pooling")
 
 
 def require_mean_pooling(folder: Path, where: str) -> None:
@@ -21,14 +23,24 @@ def require_mean_pooling(folder: Path, where: str) -> None:
                 f"{where}: modules.json adds a {kind} after the encoder, and the embedder's shell "
                 "has none: choose a model of Transformer, Pooling and Normalize"
             )
-        path = folder / str(module.get("path", "")) / "config.json"
-        if kind == "Pooling" and path.is_file():
-            modes = _modes(read_object(path))
+        if kind == "Pooling":
+            modes = _modes(read_object(folder / _pooling_folder(module, where) / "config.json"))
             if modes != {"mean"}:
                 raise ArtifactError(
                     f"{where}: it pools by {' and '.join(sorted(modes)) or 'nothing'}, and the "
                     "embedder's shell takes the mean: choose a model trained with mean pooling"
                 )
+
+
+def _pooling_folder(module: dict[str, Any], where: str) -> str:
+    """As sentence-transformers names it, and as the files to keep are selected."""
+    path = module.get("path")
+    if not isinstance(path, str) or not _POOLING_FOLDER.fullmatch(path):
+        raise ArtifactError(
+            f"{where}: modules.json: the Pooling's path: expected a folder like 1_Pooling, got "
+            f"{path!r}: save the model again with sentence-transformers"
+        )
+    return path
 
 
 def longest_sentence(folder: Path) -> int | None:
@@ -41,7 +53,7 @@ def longest_sentence(folder: Path) -> int | None:
 def _modules(path: Path) -> list[dict[str, Any]]:
     try:
         modules = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{path}: not JSON ({error}): fetch the file again") from error
     if not isinstance(modules, list) or not all(isinstance(one, dict) for one in modules):
         raise ArtifactError(f"{path}: expected a list of modules: fetch the file again")

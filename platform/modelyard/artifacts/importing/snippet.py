@@ -64,8 +64,10 @@ def app_entry(folder: Path, manifest: Manifest, artifact: str) -> str:
 def _engine(folder: Path, manifest: Manifest) -> str:
     """On an accelerator vLLM fills what is left of its memory; on CPU somebody must say how much:
     room for two full contexts here."""
-    if manifest.device.accelerators:
-        return "{max_num_seqs: 16}"
+    accelerators = manifest.device.accelerators
+    if accelerators:
+        spread = f", tensor_parallel_size: {accelerators}" if accelerators > 1 else ""
+        return f"{{max_num_seqs: 16{spread}}}"
     per_token = kv_bytes_per_token(read_model_config(folder), manifest)
     need_bytes = 2 * per_token * manifest.limits.max_context_tokens
     kv_bytes = max(_LEAST_KV_BYTES, ceil(need_bytes / _MIB) * _MIB)

@@ -18,13 +18,14 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    text = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def remove_noise(folder: Path) -> None:
     """Drop what transformers noted about the machine and its release from the config files."""
     for path in sorted(folder.glob("*config.json")):
-        record = json.loads(path.read_text())
+        record = json.loads(path.read_bytes())
         write_json(path, {key: value for key, value in record.items() if key not in _NOISE})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from modelyard.artifacts import gguf_llama
+from modelyard.artifacts import gguf_fields, gguf_llama, gguf_tokenizer
 from modelyard.artifacts.manifest import AnswerArgs, Device, Identity, Limits, Runtime
 from modelyard.artifacts.starter.folder import open_modes, write_json
 from modelyard.artifacts.starter.recipe import VERSION, Recipe, Source
@@ -53,14 +53,14 @@ def _write_model(reader: GGUFReader, folder: Path) -> None:
 
     save_file(gguf_llama.weights(reader), folder / "model.safetensors", metadata={"format": "pt"})
     write_json(folder / "config.json", gguf_llama.config(reader))
-    write_json(folder / "generation_config.json", gguf_llama.token_ids(reader))
+    write_json(folder / "generation_config.json", gguf_tokenizer.token_ids(reader))
 
 
 def _write_tokenizer(reader: GGUFReader, folder: Path) -> None:
-    gguf_llama.tokenizer(reader).save(str(folder / "tokenizer.json"))
-    write_json(folder / "tokenizer_config.json", gguf_llama.tokenizer_config(reader))
-    template = gguf_llama.field(reader, "tokenizer.chat_template")
-    (folder / "chat_template.jinja").write_text(template)
+    gguf_tokenizer.tokenizer(reader).save(str(folder / "tokenizer.json"))
+    write_json(folder / "tokenizer_config.json", gguf_tokenizer.tokenizer_config(reader))
+    template = gguf_fields.text(reader, "tokenizer.chat_template")
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
 
 
 RECIPE: Final = Recipe(name=NAME, kind=Kind.GENERATOR, source=SOURCE, build=build, revision=2)
