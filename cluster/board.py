@@ -18,6 +18,7 @@ from modelyard.control.ingress_post import IngressPost, Wish
 from modelyard.control.published import Published, aged, newer
 from modelyard.control.reading import Decided, IngressEntry, Reading
 from modelyard.lifecycle.drain import DrainOrder, drain_order
+from modelyard.lifecycle.failures import Failures
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.report import Post, ReplicaReport
 from modelyard.lifecycle.restarts import Restarts
@@ -38,6 +39,7 @@ class BoardActor:
         self._decided: tuple[tuple[Decided, ...], float] = ((), self._began)
         self._suspects = Suspects(time.monotonic)
         self._restarts = Restarts()
+        self._failures = Failures()
         # Of the posts: their ages decide who died, and a board that was paused has heard nobody.
         self._awake = AwakeClock(time.monotonic)
         self._ticking: asyncio.Task[None] | None = None
@@ -50,7 +52,9 @@ class BoardActor:
         self._keep_ticking()
         held = self._posts.get(report.replica)
         if held is None or held[0].phase is not Phase.FAILED:
-            self._posts[report.replica] = (report, self._awake.now())
+            now = self._awake.now()
+            self._posts[report.replica] = (report, now)
+            self._failures.heard(report, now)
             self._restarts.heard(report)
         published, _ = self._last_word(time.monotonic())
         return drain_order(published, report.replica)
@@ -91,6 +95,7 @@ class BoardActor:
             up_s=now - self._began,
             decisions=self._decisions(now),
             restarts=self._restarts.totals(),
+            failures=self._failures.last(self._awake.now()),
         )
 
     async def publish(self, published: Published) -> Published:

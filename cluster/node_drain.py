@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ log = logging.getLogger("modelyard.node")
 
 DEADLINE_S: Final = 120.0
 POLL_S: Final = 0.5
+# A head that moves is away for this long at most. Ray's own clients try for 40 s whatever is asked.
+CONNECT_WITHIN_S: Final = 30.0
 REPLICA: Final = "ServeReplica:"
 # Serve looks at draining nodes each tick, and a replica it has just started here may not be in the
 # table yet: once is not enough to see that nobody is left.
@@ -73,6 +76,31 @@ def drain(
         sleep(POLL_S)
     log.error("node %s still has replicas after %g s: they will be cut off", node, deadline_s)
     return False
+
+
+def require_listener(
+    address: str,
+    within_s: float,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until something accepts a connection at host:port. Raises DrainFailed."""
+    until = now() + within_s
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise DrainFailed(f"{address!r} is no address: give HOST:PORT")
+    while True:
+        left_s = max(until - now(), POLL_S)
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=left_s).close()
+        except (OSError, OverflowError) as error:
+            if now() + POLL_S >= until:
+                raise DrainFailed(
+                    f"no cluster answers at {address} within {within_s:g} s: {error}"
+                ) from error
+            sleep(POLL_S)
+        else:
+            return
 
 
 class RayNodes:
@@ -153,7 +181,10 @@ def main() -> int:
     if not options.address:
         parser.error("say where the cluster is: --address HOST:PORT, or RAY_ADDRESS")
     try:
-        done = drain(RayNodes(options.address), options.node_name, options.deadline_s)
+        until = time.monotonic() + options.deadline_s
+        require_listener(options.address, min(options.deadline_s, CONNECT_WITHIN_S))
+        nodes = RayNodes(options.address)
+        done = drain(nodes, options.node_name, until - time.monotonic())
     except DrainFailed as error:
         log.error("%s", error)
         return 1

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cluster.board import NAMESPACE, Board
@@ -16,10 +16,12 @@ from cluster.local import Running
 from cluster.replica_view import ReplicaView, plain, replica_views
 from modelyard.contract.errors import ModelyardError
 from modelyard.control.reading import Decided, Reading
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.report import Post
 
 __all__ = [
     "AppView",
+    "LastFailure",
     "ReplicaView",
     "Unreachable",
     "connected",
@@ -37,11 +39,21 @@ class Unreachable(ModelyardError):
 
 
 @dataclass(frozen=True, slots=True)
+class LastFailure:
+    """Why an app's last replica failed, and how long ago that was."""
+
+    cause: str
+    cause_kind: Cause | None
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class AppView:
     """An app: Serve's status, message and counts by state, and its replicas that post.
 
     ready: replicas that Serve sends requests to; starting: those on their way; desired: Serve's
-    target. why: the scaling policy's reason, empty for a fixed number of replicas.
+    target. why: the scaling policy's reason, empty for a fixed number of replicas. failure: the
+    last one, of a replica that may be gone by now; None once another became ready after it.
     """
 
     name: str
@@ -53,6 +65,7 @@ class AppView:
     starting: int = 0
     desired: int = 0
     why: str = ""
+    failure: LastFailure | None = None
 
 
 @contextmanager
@@ -99,11 +112,20 @@ def views_of(applications: Mapping[str, Any], reading: Reading) -> list[AppView]
     for post in reading.posts:
         posts.setdefault(post.report.app, []).append(post)
     decisions = {decided.app: decided for decided in reading.decisions}
+    failures = {post.report.app: _failure(post) for post in reading.failures}
     now_s = time.time()
     return [
-        _app(name, app, replica_views(app, posts.get(name, []), now_s), decisions.get(name))
+        replace(
+            _app(name, app, replica_views(app, posts.get(name, []), now_s), decisions.get(name)),
+            failure=failures.get(name),
+        )
         for name, app in sorted(applications.items())
     ]
+
+
+def _failure(post: Post) -> LastFailure:
+    report = post.report
+    return LastFailure(report.cause or "no cause given", report.cause_kind, post.age_s)
 
 
 def _read(board: Board) -> Reading:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from modelyard.config.model_args import StartBudgets
 from modelyard.lifecycle.budgets import over_budget
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import Probes
 from modelyard.lifecycle.report import Post
@@ -26,7 +27,7 @@ class ReplicaView:
 
     total_s: of its start, so far or in all. phases: those done, with their seconds. digest8: of its
     version, empty before it has read the manifest. fetched: bytes here and bytes in all, while it
-    fetches.
+    fetches. cause_kind: the word that its cause is counted by. stall_after_s: as in ReplicaReport.
     """
 
     replica: str
@@ -41,6 +42,8 @@ class ReplicaView:
     phases: tuple[tuple[Phase, float], ...] = ()
     probes: Probes = _STARTS
     fetched: tuple[int, int] | None = None
+    cause_kind: Cause | None = None
+    stall_after_s: float | None = None
 
     @property
     def gone(self) -> bool:
@@ -86,6 +89,8 @@ def view_of(post: Post) -> ReplicaView:
         phases=report.phases,
         probes=Probes.of(report),
         fetched=report.fetched,
+        cause_kind=report.cause_kind,
+        stall_after_s=report.stall_after_s,
     )
 
 

@@ -67,7 +67,7 @@ def main() -> int:
     except ModelyardError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{len(golden.prompts)} golden prompts of {folder}: package it again")
+    print(f"{len(golden.prompts)} golden prompts in {folder}: its manifest does not list them yet")
     return 0
 
 

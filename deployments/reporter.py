@@ -112,6 +112,7 @@ class Reporter:
             cause_kind=kind,
             live=self.vitals is None or self.vitals.live,
             fetched=self.fetched if self._log.phase is Phase.FETCHING else None,
+            stall_after_s=None if self.vitals is None else self.vitals.stall_after_s,
         )
 
     def keep_posting(self) -> None:

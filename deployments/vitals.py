@@ -67,7 +67,13 @@ class Vitals:
         self._stalled = False
         self._order: DrainOrder | None = None
 
+    @property
+    def stall_after_s(self) -> float:
+        """How long this replica may be busy without a step."""
+        return self._watchdog.allowance_s
+
     def start(self) -> None:
+        log.info("stalled when busy for %.1f s without a step", self.stall_after_s)
         self._turned_at = self._now()
         self._thread.start()
         if self._devices is not None:

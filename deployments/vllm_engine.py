@@ -51,6 +51,9 @@ STRUCTURED_OUTPUTS: Final[dict[str, Any]] = {
 }
 # The CPU default of 128 means that prompts sharing less than 128 tokens never hit the prefix cache.
 CPU_BLOCK_SIZE: Final = 32
+# Tokens of one engine step. vLLM's default takes a near-limit prompt in a single step, behind which
+# every stream waits for seconds, and a stall can hide as long: the watchdog allows four of them.
+CPU_STEP_TOKENS: Final = 1024
 
 
 class Meter:
@@ -173,6 +176,8 @@ def engine_options(
             "distributed_executor_backend": CPU_EXECUTOR,
             "block_size": CPU_BLOCK_SIZE,
             "kv_cache_memory_bytes": 256 * 1024 * 1024,
+            # vLLM refuses fewer than a token for each sequence.
+            "max_num_batched_tokens": max(CPU_STEP_TOKENS, args.max_num_seqs or 0),
         }
     return options | of_version | args.model_dump(exclude_none=True)
 

@@ -164,7 +164,7 @@ def test_a_missing_object_fails_at_once(s3: S3World) -> None:
 def test_a_missing_version_and_bucket_are_told(s3: S3World) -> None:
     with pytest.raises(ArtifactError, match=r"NoSuchKey: it is not there"):
         fetch(f"{s3.uri}/tiny/9.9.9", s3.settings, patience=s3.patience)
-    with pytest.raises(ArtifactError, match=r"NoSuchBucket: it is not there"):
+    with pytest.raises(ArtifactError, match=r"NoSuchBucket: the bucket must exist"):
         fetch("s3://no-such-bucket/tiny/9.9.9", s3.settings, patience=s3.patience)
 
 
@@ -186,7 +186,7 @@ def test_no_credentials_at_all_are_told(s3: S3World, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(s3.folder / "none"))
-    with pytest.raises(ArtifactError, match=r"Unable to locate credentials: boto3 takes"):
+    with pytest.raises(ArtifactError, match=r"Unable to locate credentials: correct the"):
         fetched(s3, manifest)
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelyard.artifacts.advice import STARTER_NAMES
 from modelyard.artifacts.manifest import (
     MANIFEST_BYTES,
     MANIFEST_FILES,
@@ -17,6 +18,7 @@ from modelyard.artifacts.manifest import (
     parse_manifest,
     read_manifest,
 )
+from modelyard.artifacts.starter.prepare import RECIPES
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 from modelyard.testing.manifests import a_manifest
@@ -116,10 +118,25 @@ def test_an_identity_does_not_speak_of_files() -> None:
     }
 
 
-def test_a_missing_manifest_says_what_to_run(tmp_path: Path) -> None:
-    said = r"check the folder, or make it with `modelyard models import`.*models prepare"
-    with pytest.raises(ArtifactError, match=said):
-        read_manifest(tmp_path)
+@pytest.mark.parametrize(
+    ("folder", "words", "not_words"),
+    [
+        ("there", r"there: is not a packaged version .*`modelyard models import`", "prepare"),
+        ("nowhere", "nowhere: no such folder: check the path, or put", "prepare"),
+        ("support-intent/1.0.0", r"make it with `modelyard models prepare`$", "import"),
+    ],
+)
+def test_a_missing_manifest_says_what_makes_it(
+    tmp_path: Path, folder: str, words: str, not_words: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(ArtifactError, match=words) as raised:
+        read_manifest(tmp_path / folder)
+    assert not_words not in str(raised.value)
+
+
+def test_the_names_of_the_starter_models_are_their_recipes() -> None:
+    assert {recipe.name for recipe in RECIPES} == STARTER_NAMES
 
 
 def test_a_wrong_field_is_named(tmp_path: Path) -> None:
@@ -168,7 +185,7 @@ def test_a_field_of_another_type_than_it_has_is_refused(right: str, wrong: str, 
     text = written()
     assert text.count(right) == 1
     parse_manifest(text.encode(), "x.json")
-    with pytest.raises(ArtifactError, match=rf"x\.json: .*{words}.*package the folder again"):
+    with pytest.raises(ArtifactError, match=rf"x\.json: .*{words}.*import the folder again"):
         parse_manifest(text.replace(right, wrong).encode(), "x.json")
 
 

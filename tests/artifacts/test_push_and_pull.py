@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import shutil
 import threading
 import time
@@ -15,10 +16,10 @@ from urllib.parse import unquote
 import pytest
 from typer.testing import CliRunner
 
-from modelyard.artifacts import file_store, s3_push
+from modelyard.artifacts import file_copy, s3_push
 from modelyard.artifacts.file_lock import FileLock
 from modelyard.artifacts.manifest import MANIFEST_BYTES, Manifest, read_manifest
-from modelyard.artifacts.pull import pull, verify_stored
+from modelyard.artifacts.pull import Pulled, pull, verify_stored
 from modelyard.artifacts.stores import Store, find_version, open_store, split_version
 from modelyard.artifacts.verify import verify
 from modelyard.cli import models
@@ -67,11 +68,11 @@ def test_what_is_pushed_is_found_listed_and_pulled_byte_for_byte(
     stored = find_version(pushed.uri)
     assert stored.manifest == pushed.manifest
     target = tmp_path / "pulled" / "here"
-    assert pull(stored, target, quiet)
+    assert pull(stored, target, quiet) is Pulled.FETCHED
     verify(target, pushed.manifest)
     assert (target / "manifest.json").read_bytes() == (folder / "manifest.json").read_bytes()
     assert [path.name for path in target.parent.iterdir()] == ["here"]
-    assert pull(stored, target, quiet) is False
+    assert pull(stored, target, quiet) is Pulled.PRESENT
 
 
 def test_the_same_bytes_again_are_no_work(store: Store, folder: Path) -> None:
@@ -218,7 +219,7 @@ def test_a_broken_off_pull_is_resumed_and_never_half_there(
     with pytest.raises(ArtifactError, match="nothing arrived in 4 attempts"):
         pull(stored, target, quiet, s3.patience)
     assert not target.exists()
-    assert pull(stored, target, quiet, s3.patience)
+    assert pull(stored, target, quiet, s3.patience) is Pulled.FETCHED
     verify(target, manifest)
 
 
@@ -321,7 +322,7 @@ def test_a_push_to_a_disk_that_is_too_small_is_refused_before_its_first_byte(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
-    monkeypatch.setattr(file_store, "_copy", None)
+    monkeypatch.setattr(file_copy, "_copy", None)
     said = r"1.0.0: needs 0.\d MB more, .* has 0.0 MB free: make room there, or push to a store on"
     with pytest.raises(ArtifactError, match=said):
         open_store((tmp_path / "store").as_uri()).push(folder, quiet)
@@ -358,7 +359,7 @@ def test_a_pull_waits_for_another_of_the_same_folder_and_says_so(
     lock = FileLock(path)
     assert lock.try_take()
     with released_once_told(lock, caplog, "another command pulls it", path):
-        assert pull(store.find("tiny", "1.0.0"), target, quiet)
+        assert pull(store.find("tiny", "1.0.0"), target, quiet) is Pulled.FETCHED
     assert [each.name for each in target.parent.iterdir()] == ["here"]
 
 
@@ -391,7 +392,7 @@ def test_an_import_that_was_first_is_found_by_a_pull(
         if not target.exists():
             shutil.copytree(folder, target)
 
-    assert pull(store.find("tiny", "1.0.0"), target, import_meanwhile) is False
+    assert pull(store.find("tiny", "1.0.0"), target, import_meanwhile) is Pulled.PRESENT
     assert [path.name for path in target.parent.iterdir()] == ["here"]
 
 
@@ -460,3 +461,172 @@ def test_the_commands_refuse_an_address_that_is_none_in_one_sentence(
         code, said = command(*arguments)
         assert (code, len(said.splitlines())) == (1, 1)
         assert "write " in said
+
+
+DAMAGES = ("a changed byte", "cut short", "gone")
+
+
+def damage(path: Path, how: str) -> None:
+    data = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(
+            data[: len(data) // 2] if how == "cut short" else data[:-1] + bytes([data[-1] ^ 1])
+        )
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_folder_is_refused_though_its_version_is_there(
+    store: Store, folder: Path, how: str
+) -> None:
+    store.push(folder, quiet)
+    damage(folder / "model.safetensors", how)
+    with pytest.raises(ArtifactError, match=r"made/model\.safetensors: expected"):
+        store.push(folder, quiet)
+    verify_stored(store.find("tiny", "1.0.0"), quiet)
+
+
+def damage_stored(
+    store: Store, request: pytest.FixtureRequest, manifest: Manifest, how: str
+) -> None:
+    if store.uri.startswith("file:"):
+        folder = Path(store.uri.removeprefix("file://")) / manifest.name / manifest.version
+        damage(folder / "model.safetensors", how)
+        return
+    s3: S3World = request.getfixturevalue("s3")
+    key = s3.key(manifest, "model.safetensors")
+    local = s3.folder / "object"
+    local.write_bytes(s3.client.get_object(Bucket=s3.bucket, Key=key)["Body"].read())
+    damage(local, how)
+    if how == "gone":
+        s3.client.delete_object(Bucket=s3.bucket, Key=key)
+    else:
+        s3.client.put_object(Bucket=s3.bucket, Key=key, Body=local.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("how", "repair"),
+    [("cut short", False), ("gone", False), *((how, True) for how in DAMAGES)],
+)
+def test_a_push_over_a_damaged_file_in_the_store_sends_that_again(
+    store: Store, folder: Path, request: pytest.FixtureRequest, how: str, repair: bool
+) -> None:
+    manifest = store.push(folder, quiet).manifest
+    damage_stored(store, request, manifest, how)
+    pushed = store.push(folder, quiet, repair=repair)
+    assert (pushed.made, pushed.sent_again) == (False, ("model.safetensors",))
+    verify_stored(store.find("tiny", "1.0.0"), quiet)
+    assert store.push(folder, quiet, repair=True).sent_again == ()
+
+
+def test_without_repair_a_push_reads_no_stored_byte(
+    store: Store, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    manifest = store.push(folder, quiet).manifest
+    damage_stored(store, request, manifest, "a changed byte")
+    assert store.push(folder, quiet).sent_again == ()
+
+
+def test_a_repair_is_no_way_to_change_a_version(store: Store, folder: Path) -> None:
+    first = store.push(folder, quiet).manifest
+    other_bytes(folder)
+    with pytest.raises(ArtifactError, match="a version never changes"):
+        store.push(folder, quiet, repair=True)
+    assert store.find("tiny", "1.0.0").manifest == first
+
+
+def test_a_folder_that_is_no_package_is_to_be_imported_before_a_push(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "hub/config.json").write_text("{}")
+    with pytest.raises(ArtifactError, match=r"hub: is not a packaged version .* models import`$"):
+        store.push(tmp_path / "hub", quiet)
+    with pytest.raises(ArtifactError, match=r"nowhere: no such folder: check the path"):
+        store.push(tmp_path / "nowhere", quiet)
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", ["model.safetensors", "manifest.json"])
+def test_a_pull_onto_a_damaged_copy_fetches_it_again(
+    store: Store,
+    folder: Path,
+    tmp_path: Path,
+    how: str,
+    name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    manifest = store.push(folder, quiet).manifest
+    stored, target = store.find("tiny", "1.0.0"), tmp_path / "out/here"
+    pull(stored, target, quiet)
+    damage(target / name, how)
+    if name == "manifest.json" and how == "gone":
+        with pytest.raises(ArtifactError, match="here: is there and holds no version: name"):
+            pull(stored, target, quiet)
+        return
+    with caplog.at_level(logging.WARNING):
+        assert pull(stored, target, quiet) is Pulled.REPLACED
+    assert name in caplog.text
+    verify(target, manifest)
+    assert [path.name for path in target.parent.iterdir()] == ["here"]
+    assert pull(stored, target, quiet) is Pulled.PRESENT
+
+
+def test_a_damaged_copy_with_files_of_the_users_in_it_stays(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    store.push(folder, quiet)
+    target = tmp_path / "here"
+    pull(store.find("tiny", "1.0.0"), target, quiet)
+    (target / "notes.txt").write_text("mine")
+    assert pull(store.find("tiny", "1.0.0"), target, quiet) is Pulled.PRESENT
+    damage(target / "model.safetensors", "gone")
+    with pytest.raises(ArtifactError, match=r"none of its own \(notes\.txt\): move them away"):
+        pull(store.find("tiny", "1.0.0"), target, quiet)
+    assert (target / "notes.txt").read_text() == "mine"
+
+
+def test_a_damaged_version_that_is_pulled_onto_itself_is_not_lost(
+    tmp_path: Path, folder: Path
+) -> None:
+    store = open_store((tmp_path / "store").as_uri())
+    store.push(folder, quiet)
+    itself = tmp_path / "store/tiny/1.0.0"
+    damage(itself / "model.safetensors", "cut short")
+    with pytest.raises(ArtifactError, match="push the whole version again with `modelyard models"):
+        pull(store.find("tiny", "1.0.0"), itself, quiet)
+    assert (itself / "tokenizer.json").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    store.push(folder, quiet)
+    with pytest.raises(ArtifactError, match=r"^/proc/x: cannot be written \(.*name another folder"):
+        pull(store.find("tiny", "1.0.0"), Path("/proc/x"), quiet)
+    with pytest.raises(ArtifactError, match=r"^/proc/x/tiny/1\.0\.0: cannot be written \("):
+        open_store("file:///proc/x").push(folder, quiet)
+
+
+def test_a_bucket_that_is_not_there_is_named_and_nothing_else(s3: S3World, folder: Path) -> None:
+    store = open_store("s3://no-such-bucket/models", patience=s3.patience)
+    said = r"^s3://no-such-bucket: the store answered 404 NoSuchBucket: the bucket must exist: make"
+    for ask in (lambda: store.push(folder, quiet), store.names, lambda: store.find("tiny", "1")):
+        with pytest.raises(ArtifactError, match=said):
+            ask()
+
+
+def test_without_credentials_the_environment_of_a_running_platform_is_spoken_of(
+    s3: S3World, s3_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.proxy.faults.append(Fault("status", "", 99, status=403, code="AccessDenied"))
+    said = "started with: start it again with `make down` and `make up`"
+    with pytest.raises(ArtifactError, match=said):
+        s3_store.find("tiny", "1.0.0")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(s3.folder))
+    with pytest.raises(ArtifactError, match=rf"Unable to locate credentials.*{said}"):
+        open_store(s3.uri, patience=s3.patience).find("tiny", "1.0.0")

@@ -19,9 +19,14 @@ def test_escaped_characters() -> None:
     assert resolve("file:///srv/my%20models") == Path("/srv/my models")
 
 
+def test_another_scheme_is_told_of_both() -> None:
+    with pytest.raises(ConfigError, match=r"only file:// and s3:// .* s3://bucket/prefix/NAME"):
+        resolve("ftp://x/y/z")
+
+
 @pytest.mark.parametrize("uri", ["s3://bucket/m", "https://x/m", "/srv/models", "models/m", ""])
 def test_other_schemes_say_what_is_supported(uri: str) -> None:
-    with pytest.raises(ConfigError, match=r"file:///absolute/path or file://~/path"):
+    with pytest.raises(ConfigError, match=r"file:///absolute/path or file://~/path, or s3://"):
         resolve(uri)
 
 

@@ -92,6 +92,23 @@ def test_it_is_pushed_and_served_from_there(home: Path, source: Path, tmp_path: 
     assert f"artifact: {store.as_uri()}/mine/2\n" in output
 
 
+@pytest.mark.parametrize("to", ["zzz", "s3://B/x", "s3://nobucket/x"])
+def test_a_store_that_is_none_is_said_before_the_copy(
+    home: Path, source: Path, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoBucket:
+        def versions(self, name: str) -> list[str]:
+            raise ArtifactError(f"s3://nobucket/x/{name}: the store answered 404 NoSuchBucket")
+
+    if to == "s3://nobucket/x":
+        monkeypatch.setattr(models_import, "open_store", lambda uri, home: NoBucket())
+    (source / "model.safetensors").write_bytes(b"damaged: what is copied is refused for it")
+    code, output = run(source, "--no-golden", "--to", to)
+    assert (code, output.count("\n")) == (1, 1)
+    assert "store " in output
+    assert not home.exists()
+
+
 def test_golden_answers_are_shown_to_be_looked_at(
     home: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,18 +79,62 @@ def test_a_version_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) 
 
 
 def test_an_empty_store_says_so(tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
     store = (tmp_path / "nothing").as_uri()
     assert run("list", "--store", store) == (0, f"{store}: no versions yet\n")
+
+
+def test_a_store_that_is_not_there_is_no_empty_one() -> None:
+    code, said = run("list", "--store", "file:///nowhere")
+    assert (code, said) == (
+        1,
+        "/nowhere: no such folder: check the address of the store\n",
+    )
+
+
+def test_before_the_first_version_the_starter_models_are_listed_as_missing() -> None:
+    code, listed = run("list")
+    assert code == 1
+    assert listed.count("missing: run `modelyard models prepare`") == len(listed.splitlines()) == 4
+
+
+def test_a_damaged_file_in_the_store_is_repaired_and_named(folder: Path, tmp_path: Path) -> None:
+    digest = read_manifest(folder).digest()
+    store = (tmp_path / "store").as_uri()
+    run("push", folder, store)
+    stored = tmp_path / "store/tiny/1.0.0/model.safetensors"
+    stored.write_bytes(bytes(stored.stat().st_size))
+    assert run("push", folder, store) == (0, f"present  {store}/tiny/1.0.0  {digest}\n")
+    assert run("push", folder, store, "--repair") == (
+        0,
+        f"repaired  {store}/tiny/1.0.0  {digest}\n  sent again: model.safetensors\n",
+    )
+    assert run("verify", f"{store}/tiny/1.0.0")[0] == 0
+
+
+def test_a_damaged_copy_is_said_to_be_fetched_again(folder: Path, tmp_path: Path) -> None:
+    digest = read_manifest(folder).digest()
+    store = (tmp_path / "store").as_uri()
+    run("push", folder, store)
+    address, target = f"{store}/tiny/1.0.0", tmp_path / "copy"
+    assert run("pull", address, target)[0] == 0
+    (target / "model.safetensors").write_bytes(b"cut")
+    code, said = run("pull", address, target)
+    assert (code, said.splitlines()[-1]) == (0, f"damaged, fetched again  {target}  {digest}")
+    assert run("verify", target)[0] == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (("show", "nothing"), 1, "holds no 'nothing': run `modelyard models list`"),
-        (("show", "./nothing"), 1, "No such file"),
+        (("show", "./nothing"), 1, "nothing: no such folder: check the path"),
+        (("show", ""), 1, "no version is named: write NAME@VERSION"),
+        (("verify", ""), 1, "no version is named: write NAME@VERSION"),
+        (("verify", "/nowhere"), 1, "/nowhere: no such folder: check the path"),
         (("show", "ftp://x/y/z"), 1, "write file:///absolute/folder or s3://bucket/prefix"),
         (("pull", "s3://bucket"), 1, "NAME/VERSION"),
-        (("push", "/nowhere", "s3://bucket/m"), 1, "/nowhere/manifest.json: No such file"),
+        (("push", "/nowhere", "s3://bucket/m"), 1, "/nowhere: no such folder: check the path"),
         (("push", "/nowhere", "bucket"), 1, "not an address of a store"),
         (("list", "--store", "s3://b?x=1"), 1, "write s3://bucket/prefix"),
         (("list", "--store", "file:///x", "--models", "/x"), 2, "choose one of"),

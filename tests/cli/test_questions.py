@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from modelyard.cli.questions import QUESTIONS, NoAnswer, Question
+from modelyard.cli.questions import QUESTIONS, NoAnswer, Question, questions_of_others
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "support-assistant": {"choices": [{"message": {"content": "Paris."}}]},
@@ -94,3 +94,25 @@ def test_another_servers_answer_is_told(text: str) -> None:
         pytest.raises(NoAnswer, match="answered something else than modelyard does"),
     ):
         QUESTIONS[0].ask(http)
+
+
+MODELS = [
+    {"id": "support-embed", "kind": "embedder"},
+    {"id": "mine-rank", "kind": "reranker"},
+    {"id": "mine-chat", "kind": "generator"},
+    {"id": "never-loaded", "kind": None},
+]
+
+
+def test_other_aliases_get_the_question_of_their_kind() -> None:
+    with client(lambda request: httpx.Response(200, json={"data": MODELS})) as http:
+        chat, rank = questions_of_others(http)
+    assert (chat.alias, chat.path) == ("mine-chat", "/v1/chat/completions")
+    assert (rank.alias, rank.path) == ("mine-rank", "/v1/rerank")
+    assert chat.body == QUESTIONS[0].body | {"model": "mine-chat"}
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(503), httpx.Response(200, json=[])])
+def test_a_list_that_cannot_be_had_is_no_failure(answer: httpx.Response) -> None:
+    with client(lambda request: answer) as http:
+        assert questions_of_others(http) == []

@@ -102,6 +102,26 @@ def test_a_replica_that_works_on_is_said() -> None:
         platform.orders().drain(platform.orders().find("r1"), "a slow disk")
 
 
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [
+        ("Ready", r"is not out of routing yet \(that takes about 6 s\) after 2 s"),
+        ("Draining", "has not ended yet, though it works on no request after 2 s"),
+    ],
+)
+def test_a_replica_without_requests_is_not_said_to_work_on_them(phase: str, words: str) -> None:
+    orders = Platform(replica("r1", ongoing=0, phase=phase)).orders(2.0)
+    with pytest.raises(NotDone, match=f"r1 was told to leave and {words}"):
+        orders.drain(orders.find("r1"), "a slow disk")
+
+
+@pytest.mark.parametrize(("ready", "expires_s"), [(True, 120.0), (False, 3600.0)])
+def test_an_order_lives_until_it_was_taken(ready: bool, expires_s: float) -> None:
+    platform = Platform(replica("r1", ready=ready))
+    platform.orders().drain(platform.orders().find("r1"), "a slow disk", wait=False)
+    assert [one["expires_in_s"] for one in platform.overrides] == [expires_s]
+
+
 def test_a_replacement_is_ready_before_the_old_one_is_told_to_leave() -> None:
     platform = Platform(replica("r1"))
     new = replica("r2", ready=False, phase="Loading")
@@ -150,7 +170,7 @@ def test_a_beginning_is_enough_and_an_exact_id_beats_it() -> None:
     assert orders.find("abd2")["replica"] == "abd2"
     for name, words in (
         ("ab", r"3 replicas begin with .* \(abc1, abd2, abd23\)"),
-        ("x", "no replica begins"),
+        ("x", "no replica begins with 'x': see"),
     ):
         with pytest.raises(NotDone, match=words):
             orders.find(name)

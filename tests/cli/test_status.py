@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster.observe import AppView, ReplicaView
+from cluster.observe import AppView, LastFailure, ReplicaView
 from modelyard.cli.status_text import app_lines, board_lines, board_record
 from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Override, Published
 from modelyard.control.reading import IngressEntry, Reading
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import Probes
 
@@ -147,3 +148,29 @@ def test_a_replica_without_progress_is_marked() -> None:
     view = ReplicaView("r-1", Phase.READY, 2.0, 2.0, 9, 41, 0.5, None, probes=probes)
     (line,) = app_lines([AppView("gen@1", "RUNNING", "", {}, (view,))])
     assert line.endswith("NOT LIVE")
+
+
+def test_a_stalled_replica_says_the_word() -> None:
+    stalled = replace(LOADING, phase=Phase.FAILED, cause="busy for 10 s", cause_kind=Cause.STALLED)
+    assert app_lines([app(stalled)])[0].endswith("pid 42: stalled: busy for 10 s")
+
+
+def test_a_drained_replica_does_not_say_it_twice() -> None:
+    told = replace(READY, cause="drained by ops-1: old", cause_kind=Cause.DRAINED)
+    assert app_lines([app(told)])[0].endswith("pid 41: drained by ops-1: old")
+
+
+FAILURE = LastFailure("SelfTest: the text differs:\n expected 'a'", Cause.START_FAILED, 240.0)
+
+
+def test_an_app_that_was_given_up_says_its_last_failure() -> None:
+    given_up = replace(app(status="DEPLOY_FAILED"), failure=FAILURE)
+    assert app_lines([given_up])[-1] == (
+        "  last failure 240 s ago: start_failed: SelfTest: the text differs: expected 'a'"
+    )
+
+
+def test_an_app_that_runs_or_whose_failed_replica_is_shown_does_not() -> None:
+    failed = replace(LOADING, phase=Phase.FAILED, cause="no")
+    for view in (app(READY), app(failed, status="DEPLOYING")):
+        assert app_lines([replace(view, failure=FAILURE)]) == app_lines([view])

@@ -224,3 +224,14 @@ async def test_a_last_word_reaches_the_board_that_succeeded_a_dead_one(
     monkeypatch.setattr(door, "_connect", lambda: alive if door._actor is not held else held)
     door.confirm_blocking(REPORT, 2.0)
     assert took == [REPORT]
+
+
+async def test_the_last_failure_outlives_its_post_and_is_no_post(clock: Clock) -> None:
+    actor = BoardActor()
+    failed = replace(REPORT, phase=Phase.FAILED, cause="SelfTest: no")
+    await actor.post(failed)
+    clock.now_s += FORGET_AFTER_S + 120
+    reading = await actor.read_all()
+    assert (reading.posts, reading.failures) == ((), (Post(failed, FORGET_AFTER_S + 120),))
+    await actor.post(OTHER)
+    assert (await actor.read_all()).failures == ()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 
 import pytest
 
-from cluster.node_drain import POLL_S, SEEN_EMPTY, DrainFailed, drain
+from cluster.node_drain import POLL_S, SEEN_EMPTY, DrainFailed, drain, require_listener
 
 
 @dataclass
@@ -69,3 +70,37 @@ def test_the_deadline_ends_it() -> None:
 def test_a_node_that_cannot_be_drained_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(DrainFailed):
         cluster.drained("unknown" if not cluster.refuses else None)
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_cluster_that_is_not_there_is_not_waited_for_beyond_the_deadline() -> None:
+    cluster = Cluster([0])
+    address = f"127.0.0.1:{unused_port()}"
+    with pytest.raises(DrainFailed, match=f"no cluster answers at {address} within 5 s"):
+        require_listener(address, 5.0, lambda: cluster.now, cluster.sleep)
+    assert 5.0 - 2 * POLL_S <= cluster.now <= 5.0
+
+
+def test_a_cluster_that_comes_back_in_time_is_found() -> None:
+    cluster, port = Cluster([0]), unused_port()
+    with socket.socket() as listener:
+
+        def comes_back(seconds: float) -> None:
+            cluster.sleep(seconds)
+            if cluster.now == 3 * POLL_S:
+                listener.bind(("127.0.0.1", port))
+                listener.listen()
+
+        require_listener(f"127.0.0.1:{port}", 5.0, lambda: cluster.now, comes_back)
+    assert cluster.now == 3 * POLL_S
+
+
+@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:six"])
+def test_an_address_without_host_and_port_is_refused(address: str) -> None:
+    with pytest.raises(DrainFailed, match="give HOST:PORT"):
+        require_listener(address, 5.0)

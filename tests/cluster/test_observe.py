@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from ray.serve.schema import ApplicationStatus
 
-from cluster.observe import DECIDED_GONE_S, AppView, _app, views_of
+from cluster.observe import DECIDED_GONE_S, AppView, LastFailure, _app, views_of
 from cluster.replica_view import ReplicaView, replica_views, view_of
 from modelyard.control.reading import Decided, Reading
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import Probes
 from modelyard.lifecycle.report import Post, ReplicaReport
@@ -209,3 +210,17 @@ def test_the_apps_own_message_stands_before_its_deployments() -> None:
 
 def reading(*posts: Post) -> Reading:
     return Reading(posts, (), (), None, None, up_s=60.0)
+
+
+def test_an_apps_last_failure_is_shown_and_counts_as_no_replica() -> None:
+    failed = replace(REPORT, phase=Phase.FAILED, cause="no", cause_kind=Cause.START_FAILED)
+    reading = Reading((), (), (), None, None, 0.0, failures=(Post(failed, 240.0),))
+    (view,) = views_of({"gen@1.0.0": app_of()}, reading)
+    assert view.replicas == ()
+    assert view.failure == LastFailure("no", Cause.START_FAILED, 240.0)
+
+
+def test_a_view_says_what_its_report_says_of_the_watchdog() -> None:
+    stalled = replace(READY, cause_kind=Cause.STALLED, cause="no step", stall_after_s=10.0)
+    view = _view(stalled, 0.5)
+    assert (view.cause_kind, view.stall_after_s) == (Cause.STALLED, 10.0)

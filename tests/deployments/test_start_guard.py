@@ -184,12 +184,14 @@ def test_bytes_are_told_while_fetching_alone(reporter: Reporter, board: Board) -
 
 def test_a_replica_lives_as_its_watchdog_says(reporter: Reporter) -> None:
     assert reporter.report().live
+    assert reporter.report().stall_after_s is None
 
     class Vitals:
-        live, cause, words = False, None, None
+        live, cause, words, stall_after_s = False, None, None, 12.5
 
     vitals: Any = Vitals()
     reporter.vitals = vitals
     reporter.enter(Phase.READY)
     assert not reporter.report().live
+    assert reporter.report().stall_after_s == 12.5
     assert not reporter.report().ready

@@ -231,3 +231,7 @@ async def test_a_batch_that_hangs_is_a_stall_and_its_slot_stays_taken_until_it_e
     go.set()
     await asyncio.wait([hung])
     assert progress.steps == 1
+
+
+def test_the_allowance_is_that_of_its_watchdog() -> None:
+    assert Replica().vitals.stall_after_s == 10.0

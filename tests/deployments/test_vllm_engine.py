@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 from deployments import vllm_engine
-from deployments.vllm_engine import CPU_EXECUTOR, STRUCTURED_OUTPUTS, Meter, engine_options
+from deployments.vllm_engine import (
+    CPU_EXECUTOR,
+    CPU_STEP_TOKENS,
+    STRUCTURED_OUTPUTS,
+    Meter,
+    engine_options,
+)
 from modelyard.artifacts.manifest import Limits, Manifest
 from modelyard.config.model_args import EngineArgs
 from modelyard.contract.envelope import Usage
@@ -23,7 +29,13 @@ from modelyard.tenancy.entitlements import require_context
 from modelyard.testing.manifests import a_manifest
 
 FOLDER = Path("/models/gen/1.0.0")
-OF_A_CPU = {"enforce_eager", "distributed_executor_backend", "block_size", "kv_cache_memory_bytes"}
+OF_A_CPU = {
+    "enforce_eager",
+    "distributed_executor_backend",
+    "block_size",
+    "kv_cache_memory_bytes",
+    "max_num_batched_tokens",
+}
 
 
 def test_vllm_takes_the_options_of_structured_outputs() -> None:
@@ -195,6 +207,21 @@ def test_a_cpu_gets_a_small_eager_engine_in_this_process() -> None:
     assert set(cpu) - set(gpu) == OF_A_CPU
     assert {name: cpu[name] for name in gpu} == gpu
     assert (cpu["enforce_eager"], cpu["distributed_executor_backend"]) == (True, CPU_EXECUTOR)
+
+
+@pytest.mark.parametrize(
+    ("args", "tokens"),
+    [
+        (EngineArgs(), CPU_STEP_TOKENS),
+        (EngineArgs(max_num_seqs=2000), 2000),
+        (EngineArgs(max_num_batched_tokens=256), 256),
+    ],
+)
+def test_a_step_on_a_cpu_is_short_but_has_a_token_for_each_sequence(
+    args: EngineArgs, tokens: int
+) -> None:
+    options = engine_options(FOLDER, manifest_of(), args, gpu=False)
+    assert options["max_num_batched_tokens"] == tokens
 
 
 @pytest.mark.parametrize("gpu", [True, False])

@@ -34,7 +34,7 @@ from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 
 _CODE_CONFIGS: Final = (CONFIG_NAME, TOKENIZER_CONFIG_NAME, "generation_config.json")
-_AGAIN: Final = "package the folder again, or fetch the model again"
+_AGAIN: Final = "import the folder again (`modelyard models import`), or fetch the model again"
 
 
 def verify_contents(folder: Path, manifest: Manifest) -> None:

@@ -26,6 +26,19 @@ def require_free(folder: Path, need_bytes: int, where: str, elsewhere: str) -> N
 
 
 @contextmanager
+def writable(where: str, elsewhere: str) -> Iterator[None]:
+    """The first things written near `where`. Raises ArtifactError naming that, and not the lock or
+    the folder aside that was refused."""
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(
+            f"{where}: cannot be written ({error.strerror}): correct what the system says, or "
+            f"{elsewhere}"
+        ) from error
+
+
+@contextmanager
 def full_named(folder: Path, where: str, elsewhere: str) -> Iterator[None]:
     """The disk may fill up while we write, since others write too. Raises ArtifactError for that,
     and OSError for all else that a disk does."""

@@ -17,6 +17,10 @@ class Stopped(ArtifactError):
     """Another file of the same version has failed, so this one is not needed."""
 
 
+class StoredDamaged(ArtifactError):
+    """What the store holds is not what the manifest lists, however often it is fetched."""
+
+
 class _Wrong(ArtifactError):
     """The file arrived, and is not what the manifest lists."""
 
@@ -49,7 +53,8 @@ def download(source: Source, file: File, part_path: Path, target: Path, conduct:
 
 
 def receive(source: Source, file: File, part: Received, conduct: Conduct) -> None:
-    """All of `file` into `part`, until its sha256 is right. Raises as `download`."""
+    """All of `file` into `part`, until its sha256 is right. Raises as `download`; it is a
+    StoredDamaged for contents that are wrong each time."""
     patience = conduct.patience
     idle = wrong = 0
     while True:
@@ -62,9 +67,9 @@ def receive(source: Source, file: File, part: Received, conduct: Conduct) -> Non
             conduct.arrived(-part.size_bytes)
             part.restart()
             if wrong == patience.wrong_contents:
-                raise ArtifactError(
-                    f"{error}; fetched {wrong} times: the stored file is damaged or was replaced, "
-                    "push the version again under a new version number"
+                raise StoredDamaged(
+                    f"{error}; fetched {wrong} times: the stored file is damaged or was replaced: "
+                    "push the whole version again with `modelyard models push --repair`"
                 ) from error
         except Interrupted as error:
             idle = 0 if part.size_bytes > before else idle + 1

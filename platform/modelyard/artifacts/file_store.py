@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from modelyard.artifacts.disk import full_named, require_free
+from modelyard.artifacts.disk import full_named, require_free, writable
+from modelyard.artifacts.file_copy import ASIDE, damaged_files, mend_version, put_version
 from modelyard.artifacts.file_lock import FileLock, alone
-from modelyard.artifacts.fsync import fsync_folder, fsync_tree
-from modelyard.artifacts.hashing_reader import HashingReader
 from modelyard.artifacts.json_file import read_bounded
 from modelyard.artifacts.manifest import (
     MANIFEST_BYTES,
     MANIFEST_NAME,
-    Manifest,
     parse_manifest,
-    read_manifest,
 )
 from modelyard.artifacts.source import CHUNK_BYTES, Body, Stored
-from modelyard.artifacts.stores import Pushed, already_there, check_identity, packaged
+from modelyard.artifacts.stores import Pushed, check_identity, packaged
 from modelyard.artifacts.transfer import Progress
 from modelyard.contract.errors import ArtifactError
 
 logger = logging.getLogger(__name__)
 
-_ASIDE: Final = ".pushing-"
 _ELSEWHERE: Final = "push to a store on another disk"
 
 
@@ -45,6 +40,8 @@ class FileStore:
         return self._root.as_uri()
 
     def names(self) -> list[str]:
+        if not self._root.is_dir():
+            raise ArtifactError(f"{self._root}: no such folder: check the address of the store")
         return [name for name in _folders(self._root) if self.versions(name)]
 
     def versions(self, name: str) -> list[str]:
@@ -63,26 +60,33 @@ class FileStore:
         check_identity(str(folder), manifest, name, version)
         return Stored(FolderSource(folder), manifest, data)
 
-    def push(self, folder: Path, progress: Progress) -> Pushed:
+    def push(self, folder: Path, progress: Progress, *, repair: bool = False) -> Pushed:
         manifest = packaged(folder)
         target = self._root / manifest.name / manifest.version
-        if target.exists():
-            return already_there(target.as_uri(), read_manifest(target), manifest)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not damaged_files(target, manifest, hashes=repair):
+            # Before the lock, which a store that may only be read has no place for.
+            return Pushed(target.as_uri(), manifest, made=False)
 
         def waits() -> None:
             logger.warning("%s: another command writes there: waiting for it", target.parent)
 
         # An import's and the starter models' lock too: one writer of a model.
-        with alone(FileLock(target.parent / ".lock"), waits):
-            for left_over in target.parent.glob(f"{_ASIDE}*"):
+        with ExitStack() as stack:
+            with writable(str(target), _ELSEWHERE):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(alone(FileLock(target.parent / ".lock"), waits))
+            for left_over in target.parent.glob(f"{ASIDE}*"):
                 shutil.rmtree(left_over)  # of a push that was killed
-            if target.exists():
-                return already_there(target.as_uri(), read_manifest(target), manifest)
-            require_free(target.parent, manifest.size_bytes, str(target), _ELSEWHERE)
+            there = target.exists()
+            files = damaged_files(target, manifest, hashes=repair) if there else manifest.files
+            size_bytes = sum(file.size_bytes for file in files)
+            require_free(target.parent, size_bytes, str(target), _ELSEWHERE)
             with full_named(target.parent, str(target), _ELSEWHERE):
-                _put(folder, manifest, target, progress)
-        return Pushed(target.as_uri(), manifest, made=True)
+                if not there:
+                    put_version(folder, manifest, target, progress)
+                    return Pushed(target.as_uri(), manifest, made=True)
+                mend_version(folder, files, target, progress)
+        return Pushed(target.as_uri(), manifest, False, tuple(file.path for file in files))
 
 
 class FolderSource:
@@ -117,32 +121,3 @@ def _folders(parent: Path) -> list[str]:
         for entry in parent.iterdir()
         if entry.is_dir() and not entry.name.startswith(".")
     )
-
-
-def _put(folder: Path, manifest: Manifest, target: Path, progress: Progress) -> None:
-    aside = target.parent / f"{_ASIDE}{secrets.token_hex(4)}"
-    try:
-        _copy(folder, manifest, aside, progress)
-        os.rename(aside, target)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    fsync_folder(target.parent)
-
-
-def _copy(folder: Path, manifest: Manifest, aside: Path, progress: Progress) -> None:
-    done = 0
-    for file in manifest.files:
-        target = aside / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with HashingReader(folder, file) as reader, target.open("wb") as stream:
-            while chunk := reader.read(CHUNK_BYTES):
-                stream.write(chunk)
-                done += len(chunk)
-                progress(done, manifest.size_bytes)
-            stream.flush()
-            os.fsync(stream.fileno())
-    with (aside / MANIFEST_NAME).open("wb") as stream:
-        stream.write((folder / MANIFEST_NAME).read_bytes())
-        stream.flush()
-        os.fsync(stream.fileno())
-    fsync_tree(aside)

@@ -62,5 +62,6 @@ class HashingReader(io.RawIOBase):
         if got != expected:
             raise ArtifactError(
                 f"{self._path}: expected sha256 {expected[1]} of {expected[0]} bytes, got {got[1]} "
-                f"of {got[0]} bytes: it has changed since it was packaged, package the folder again"
+                f"of {got[0]} bytes: it has changed since it was packaged: "
+                "import the folder again as a new version"
             )

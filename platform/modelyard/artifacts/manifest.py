@@ -10,6 +10,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from modelyard.artifacts.advice import no_manifest
 from modelyard.artifacts.json_file import read_bounded, require_bounded, require_single_keys
 from modelyard.artifacts.manifest_parts import (
     AnswerArgs,
@@ -63,7 +64,9 @@ MANIFEST_FILES: Final = 10_000
 MANIFEST_BYTES: Final = 4 << 20
 SCHEMA: Final = "modelyard/manifest/v1"
 
-_AGAIN: Final = "package the folder again, or fetch it again from where it came"
+_AGAIN: Final = (
+    "import the folder again (`modelyard models import`), or fetch it again from where it came"
+)
 
 ScoreKind = Literal["cross-encoder", "bi-encoder", "late-interaction"]
 
@@ -173,10 +176,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         data = read_bounded(path, MANIFEST_BYTES)
     except FileNotFoundError as error:
-        raise ArtifactError(
-            f"{path}: {error.strerror}: check the folder, or make it with `modelyard models "
-            "import` or `pull` (a starter model: `modelyard models prepare`)"
-        ) from error
+        raise ArtifactError(no_manifest(folder)) from error
     except OSError as error:
         raise ArtifactError(
             f"{path}: cannot be read: {error.strerror}: correct what the system says"

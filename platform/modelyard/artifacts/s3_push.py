@@ -11,6 +11,7 @@ from typing import Any, Final
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
+from modelyard.artifacts.backoff import Patience
 from modelyard.artifacts.hashing_reader import HashingReader
 from modelyard.artifacts.json_file import require_bounded
 from modelyard.artifacts.manifest import (
@@ -21,8 +22,9 @@ from modelyard.artifacts.manifest import (
     parse_manifest,
 )
 from modelyard.artifacts.s3_errors import MISSING, RACED, code_of, in_our_words
+from modelyard.artifacts.s3_files import S3Files
 from modelyard.artifacts.source import Interrupted
-from modelyard.artifacts.stores import Pushed, already_there
+from modelyard.artifacts.stores import Pushed, expect_same
 from modelyard.artifacts.transfer import Progress, counting
 from modelyard.contract.errors import ArtifactError
 
@@ -62,11 +64,13 @@ class S3Push:
         self._manifest = manifest
         self._sent = counting(manifest, progress)
         self._uri = f"s3://{bucket}/{prefix}"
+        self._files = S3Files(client, bucket, prefix)
 
-    def run(self) -> Pushed:
+    def run(self, repair: Patience | None = None) -> Pushed:
+        """repair: read every stored byte of a version that is there, with that patience."""
         digest = self._manifest.digest()
         if (found := self._found()) is not None:
-            return already_there(self._uri, found, self._manifest)
+            return self._mend(found, repair)
         self._claim(digest)
         # Looked at again: whoever had the claim before us may have ended in between.
         found = self._found()
@@ -81,8 +85,21 @@ class S3Push:
         with in_our_words(self._uri):
             self._client.delete_object(Bucket=self._bucket, Key=self._key(CLAIM_NAME))
         if found is not None:
-            return already_there(self._uri, found, self._manifest)
+            return self._mend(found, repair)
         return Pushed(self._uri, self._manifest, made=True)
+
+    def _mend(self, found: Manifest, repair: Patience | None) -> Pushed:
+        """Send again what of the same version is not as its manifest says. Without a claim: who
+        else does it at once sends the same bytes."""
+        expect_same(self._uri, found, self._manifest)
+        damaged = [
+            file
+            for file in self._manifest.files
+            if not self._files.is_whole(file, repair, self._sent)
+        ]
+        for file in damaged:
+            self._send(file)
+        return Pushed(self._uri, found, False, tuple(file.path for file in damaged))
 
     def _found(self) -> Manifest | None:
         data = self._get(MANIFEST_NAME)
@@ -108,9 +125,12 @@ class S3Push:
             )
 
     def _upload(self, file: File) -> None:
-        if self._holds(file):
+        if self._files.holds(file):
             self._sent(file.size_bytes)
-            return
+        else:
+            self._send(file)
+
+    def _send(self, file: File) -> None:
         config = TransferConfig(
             multipart_threshold=_PART_BYTES,
             multipart_chunksize=max(_PART_BYTES, math.ceil(file.size_bytes / _PARTS)),
@@ -129,20 +149,6 @@ class S3Push:
                 Config=config,
                 Callback=self._sent,
             )
-
-    def _holds(self, file: File) -> bool:
-        """An object has that metadata only once it was read whole and its sha256 was right."""
-        with in_our_words(f"{self._uri}/{file.path}"):
-            try:
-                head = self._client.head_object(Bucket=self._bucket, Key=self._key(file.path))
-            except ClientError as error:
-                if code_of(error) in MISSING:
-                    return False
-                raise
-        return (head["ContentLength"], head["Metadata"].get("sha256")) == (
-            file.size_bytes,
-            file.sha256,
-        )
 
     def _get(self, name: str) -> bytes | None:
         with in_our_words(f"{self._uri}/{name}"):

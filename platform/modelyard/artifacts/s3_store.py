@@ -69,12 +69,13 @@ class S3Store:
         check_identity(source.uri, manifest, name, version)
         return Stored(source, manifest, data)
 
-    def push(self, folder: Path, progress: Progress) -> Pushed:
+    def push(self, folder: Path, progress: Progress, *, repair: bool = False) -> Pushed:
         manifest = packaged(folder)
         prefix = self._key(manifest.name, manifest.version)
         client = self._new_client(self._patience.write_s, self._patience.attempts)
         try:
-            return S3Push(client, self._bucket, prefix, folder, manifest, progress).run()
+            push = S3Push(client, self._bucket, prefix, folder, manifest, progress)
+            return push.run(self._patience if repair else None)
         except Interrupted as error:
             raise Interrupted(
                 f"{error}: check the store, the network and AWS_ENDPOINT_URL, then push again: "

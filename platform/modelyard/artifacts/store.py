@@ -23,7 +23,10 @@ def resolve(uri: str, home: Path | None = None) -> Path:
     except ValueError as error:
         raise ConfigError(f"artifact {uri!r}: not an address: {_SUPPORTED}") from error
     if parts.scheme != "file":
-        raise ConfigError(f"artifact {uri!r}: only file:// addresses are supported: {_SUPPORTED}")
+        raise ConfigError(
+            f"artifact {uri!r}: only file:// and s3:// addresses are supported: {_SUPPORTED}, or "
+            "s3://bucket/prefix/NAME/VERSION"
+        )
     if parts.query or parts.fragment:
         raise ConfigError(f"artifact {uri!r}: a path holds no ? or #: {_SUPPORTED}")
     if parts.netloc not in ("", "~"):

@@ -22,11 +22,13 @@ _FORMS: Final = "write file:///absolute/folder or s3://bucket/prefix"
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """made: False when the same bytes were there already."""
+    """made: False when the version was there already. sent_again: its files that were missing or
+    damaged in the store, and now are not."""
 
     uri: str
     manifest: Manifest
     made: bool
+    sent_again: tuple[str, ...] = ()
 
 
 class Store(Protocol):
@@ -42,8 +44,13 @@ class Store(Protocol):
 
     def find(self, name: str, version: str) -> Stored: ...
 
-    def push(self, folder: Path, progress: Progress) -> Pushed:
-        """Refuses a folder that does not verify, and other bytes under a version that is there."""
+    def push(self, folder: Path, progress: Progress, *, repair: bool = False) -> Pushed:
+        """Refuses a folder that does not verify, and other bytes under a version that is there.
+
+        Of the same version that is there, files that are missing or of another size are sent
+        again; with `repair` every stored byte is read, and files with another sha256 too. That
+        changes no version: the bytes sent are the ones that its manifest names.
+        """
         ...
 
 
@@ -80,24 +87,24 @@ def find_version(uri: str, home: Path | None = None) -> Stored:
 
 
 def packaged(folder: Path) -> Manifest:
-    """The manifest of a folder that verifies; the hashes are left to who reads its files next."""
+    """The manifest of a folder that verifies, hashes too: where the version is in the store
+    already, no file of the folder may be read again."""
     # It needs numpy, which who only fetches need not load.
     from modelyard.artifacts.contents import verify_contents
 
     manifest = read_manifest(folder)
-    verify(folder, manifest, hashes=False)
+    verify(folder, manifest)
     verify_contents(folder, manifest)
     return manifest
 
 
-def already_there(uri: str, found: Manifest, pushed: Manifest) -> Pushed:
-    """What a push meets under its version. Raises ArtifactError when those are other bytes."""
+def expect_same(uri: str, found: Manifest, pushed: Manifest) -> None:
+    """Of what a push meets under its version. Raises ArtifactError for another manifest."""
     if found.digest() != pushed.digest():
         raise ArtifactError(
             f"{uri}: holds the manifest digest {found.digest()}, the folder's is "
             f"{pushed.digest()}: a version never changes, package the folder under a new version"
         )
-    return Pushed(uri, found, made=False)
 
 
 def check_identity(uri: str, manifest: Manifest, name: str, version: str) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from modelyard.artifacts.advice import fetch_again
 from modelyard.artifacts.manifest import GOLDEN_NAME, MANIFEST_NAME, Manifest
 from modelyard.contract.errors import ArtifactError
 
@@ -48,7 +49,7 @@ def verify(folder: Path, manifest: Manifest, *, hashes: bool = True) -> None:
             what = "weights" if suffix in WEIGHT_SUFFIXES else "settings"
             raise ArtifactError(
                 f"{folder / path}: {what} that the manifest of {manifest.full_name} does not "
-                "list: remove the file, or package the folder again as a new version"
+                "list: remove the file, or import the folder again as a new version"
             )
     there = [folder / file.path for file in manifest.files]
     for where, file in zip(there, manifest.files, strict=True):
@@ -78,7 +79,7 @@ def _expect(path: Path, what: str, expected: int | str, got: int | str) -> None:
     if expected != got:
         raise Damaged(
             f"{path}: expected {what} {expected}, got {got}: the file was changed or cut short, "
-            "import or pull it again (a starter model: `modelyard models prepare --verify`)"
+            f"{fetch_again(path)}"
         )
 
 
@@ -122,6 +123,5 @@ def sha256_of_each(paths: Sequence[Path]) -> list[str]:
 
 def _unreadable(path: Path, error: OSError) -> ArtifactError:
     return ArtifactError(
-        f"{path}: expected a readable file, got {error.strerror}: "
-        "import or pull it again (a starter model: `modelyard models prepare --verify`)"
+        f"{path}: expected a readable file, got {error.strerror}: {fetch_again(path)}"
     )

@@ -51,7 +51,7 @@ def read_tensors(folder: Path, paths: Iterable[str]) -> dict[str, Tensor]:
             if name in found:
                 raise ArtifactError(
                     f"{folder / path}: tensor {name!r} is in {found[name].path} too: which of them "
-                    "is loaded depends on the reader: remove one and package the folder again"
+                    "is loaded depends on the reader: remove one and import the folder again"
                 )
             found[name] = tensor
     if not found:

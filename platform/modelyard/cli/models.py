@@ -73,7 +73,9 @@ def list_models(
         uri = store or folder.as_uri()
         where = open_store(uri, Settings.from_environment().home)
         records = [] if store else [_starter(folder, recipe) for recipe in RECIPES]
-        records += _others(where, {record["name"] for record in records})
+        # Before the first version is made there is no models' folder.
+        if store or folder.is_dir():
+            records += _others(where, {record["name"] for record in records})
     if output is Output.JSON:
         typer.echo(json.dumps(records, indent=2))
     else:

@@ -19,7 +19,7 @@ from modelyard.artifacts.importing.recording import answer_lines, record
 from modelyard.artifacts.importing.snippet import app_entry, route_entry
 from modelyard.artifacts.installed import installed
 from modelyard.artifacts.manifest import GOLDEN_NAME, ComputeDtype, ScoreKind
-from modelyard.artifacts.stores import open_store
+from modelyard.artifacts.stores import Store, open_store
 from modelyard.cli.transfer_progress import shown
 from modelyard.config.settings import DEFAULT_HOME, Settings, expand
 from modelyard.contract.errors import ArtifactError, ModelyardError
@@ -120,13 +120,14 @@ def import_(
     settings = Settings.from_environment()
     folder = settings.models if models is None else expand(str(models), "--models").absolute()
     try:
+        store = None if to is None else _store(to, name, settings)
         tools = _tools(settings, golden, no_golden=no_golden)
         imported = import_model(source, author, folder, tools, base=base, tokenizer=tokenizer)
         uri = _address(imported.folder, settings)
         _say_what_it_is(imported)
-        if to is not None:
+        if store is not None:
             with shown(f"push {name}@{version}", Console(stderr=True)) as progress:
-                pushed = open_store(to, settings.home).push(imported.folder, progress)
+                pushed = store.push(imported.folder, progress)
             typer.echo(f"{'pushed' if pushed.made else 'present'}  {pushed.uri}")
             uri = pushed.uri
     except ModelyardError as error:
@@ -136,6 +137,14 @@ def import_(
     typer.echo(app_entry(imported.folder, imported.manifest, uri))
     typer.echo("\n# and under the table's `routes`, with the name that callers use:")
     typer.echo(route_entry(imported.manifest))
+
+
+def _store(to: str, name: str, settings: Settings) -> Store:
+    """Asked a small question, so that a bucket that is not there and credentials that are refused
+    are said before gigabytes are copied and the model is loaded."""
+    store = open_store(to, settings.home)
+    store.versions(name)
+    return store
 
 
 def _tools(settings: Settings, golden: Path | None, *, no_golden: bool) -> Tools:

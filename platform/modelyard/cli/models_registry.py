@@ -55,15 +55,24 @@ def show(
 def push(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A packaged folder.")],
     uri: Annotated[str, typer.Argument(metavar="URI", help="The store: s3://bucket/prefix.")],
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Read every stored byte, and send damaged files again."),
+    ] = False,
 ) -> None:
-    """Put a version in a store. Exit code 1: it does not verify, or other bytes are there."""
+    """Put a version in a store. Exit code 1: it does not verify, or other bytes are there.
+
+    Of a version that is there, files that are missing or of another size are sent again. That, and
+    --repair, change no version: the bytes are the ones that its manifest names.
+    """
     with one_sentence():
         store = open_store(uri, Settings.from_environment().home)
         with shown(f"push {folder.name}", Console(stderr=True)) as progress:
-            pushed = store.push(folder, progress)
-    typer.echo(
-        f"{'pushed' if pushed.made else 'present'}  {pushed.uri}  {pushed.manifest.digest()}"
-    )
+            pushed = store.push(folder, progress, repair=repair)
+    done = "pushed" if pushed.made else "repaired" if pushed.sent_again else "present"
+    typer.echo(f"{done}  {pushed.uri}  {pushed.manifest.digest()}")
+    for path in pushed.sent_again:
+        typer.echo(f"  sent again: {path}")
 
 
 def pull_version(
@@ -72,7 +81,10 @@ def pull_version(
         Path | None, typer.Argument(metavar="DIR", help="Else the models' folder/NAME/VERSION.")
     ] = None,
 ) -> None:
-    """Fetch a version into a folder, verified as it arrives; a broken-off one is resumed."""
+    """Fetch a version into a folder, verified as it arrives; a broken-off one is resumed.
+
+    One that is there is verified, and fetched again where it is damaged.
+    """
     with one_sentence():
         settings = Settings.from_environment()
         stored = find_version(uri, settings.home)
@@ -80,8 +92,8 @@ def pull_version(
         own = settings.models / manifest.name / manifest.version
         target = own if folder is None else expand(str(folder), "DIR").absolute()
         with shown(f"pull {manifest.full_name}", Console(stderr=True)) as progress:
-            made = pull(stored, target, progress)
-    typer.echo(f"{'pulled' if made else 'present'}  {target}  {manifest.digest()}")
+            done = pull(stored, target, progress)
+    typer.echo(f"{done}  {target}  {manifest.digest()}")
 
 
 def verify_version(
@@ -89,6 +101,7 @@ def verify_version(
 ) -> None:
     """Read every byte of a version, and hold it against its manifest. Exit code 1: it differs."""
     with one_sentence():
+        _expect_named(what)
         if "://" in what:
             stored = find_version(what, Settings.from_environment().home)
             manifest = stored.manifest
@@ -112,7 +125,16 @@ def _verify_folder(folder: Path) -> Manifest:
     return manifest
 
 
+def _expect_named(what: str) -> None:
+    # Path("") is the folder that one stands in.
+    if not what.strip():
+        raise ArtifactError(
+            "no version is named: write NAME@VERSION, the folder of a version, or its address"
+        )
+
+
 def _manifest_of(what: str, store: str | None, settings: Settings) -> Manifest:
+    _expect_named(what)
     if "://" in what:
         return find_version(what, settings.home).manifest
     if "/" in what or Path(what).is_dir():

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from cluster.observe import AppView, ReplicaView
+from modelyard.cli.serve_message import telling_line
 from modelyard.cli.status_text import fetched_text
 from modelyard.lifecycle.phases import Phase
 
@@ -57,7 +58,7 @@ def _rows(apps: list[AppView]) -> list[tuple[str, str, str]]:
             rows.append((name, _phase(replica), f"{replica.total_s:.1f} s"))
         if not app.replicas:
             # Serve's own words, when it has any: that an app cannot be placed, for one.
-            rows.append((app.name, app.status, " ".join(app.message.split())[-160:]))
+            rows.append((app.name, app.status, telling_line(app.message)[-160:]))
     return rows
 
 

@@ -1,16 +1,18 @@
-"""One question for each starter model: what `modelyard up` asks, and the curl lines it prints."""
+"""One question for each kind of model: what `modelyard up` asks the starter models, and the curl
+lines it prints."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import httpx
 
 from modelyard.contract.errors import ModelyardError
+from modelyard.contract.operations import Kind
 
 
 class NoAnswer(ModelyardError):
@@ -105,3 +107,25 @@ QUESTIONS: Final = (
         _best_passage,
     ),
 )
+_OF_KIND: Final = dict(
+    zip((Kind.GENERATOR, Kind.EMBEDDER, Kind.CLASSIFIER, Kind.RERANKER), QUESTIONS, strict=True)
+)
+
+
+def questions_of_others(client: httpx.Client) -> list[Question]:
+    """One for each alias that the client's key sees and no starter model has, by its kind.
+
+    None for a version that was never loaded, whose kind nobody knows, nor when the list cannot be
+    had: these lines are a help, and no reason for `up` to fail.
+    """
+    try:
+        listed = client.get("/v1/models").raise_for_status().json()["data"]
+        kinds = {one["id"]: Kind(one["kind"]) for one in listed if one["kind"] is not None}
+    except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        return []
+    starters = {question.alias for question in QUESTIONS}
+    return [
+        replace(_OF_KIND[kind], alias=alias, body=_OF_KIND[kind].body | {"model": alias})
+        for alias, kind in sorted(kinds.items())
+        if alias not in starters
+    ]

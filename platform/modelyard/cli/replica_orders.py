@@ -8,12 +8,18 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from modelyard.contract.errors import ModelyardError
+from modelyard.lifecycle.phases import Phase
 
 POLL_S: Final = 1.0
+# Its next post brings the order, and three failed health checks of Serve take it out.
+OUT_OF_ROUTING_S: Final = 6.0
 # The scaling policy sees an override within two seconds; far longer than that, it will not follow.
 FOLLOWS_WITHIN_S: Final = 10.0
-# An order that nobody carried out in an hour is not meant any more. A replica that took it is gone
-# by then, or will go.
+# A replica that serves takes an order with its next post and holds to it: later the order would
+# only be shown of a replica that has gone. Long enough for a board or a control that starts anew.
+TAKEN_WITHIN_S: Final = 120.0
+# One that starts takes it once it is ready. What nobody carried out in an hour is not meant any
+# more.
 ORDER_EXPIRES_S: Final = 3600.0
 
 
@@ -65,12 +71,10 @@ class ReplicaOrders:
         """Tell it to leave, and wait until it has. Raises NotDone."""
         name = replica["replica"]
         body = {"kind": "drain", "target": f"replica:{name}", "reason": reason}
-        order = self._platform.post("/admin/overrides", body | {"expires_in_s": ORDER_EXPIRES_S})
+        expires_s = TAKEN_WITHIN_S if replica["ready"] else ORDER_EXPIRES_S
+        order = self._platform.post("/admin/overrides", body | {"expires_in_s": expires_s})
         if wait:
-            self._wait(
-                lambda: name not in {one["replica"] for one in self.all()},
-                f"{name} was told to leave and still works on requests",
-            )
+            self._wait_until_gone(name)
             self._remove(order["id"])
 
     def replace(self, replica: dict[str, Any], reason: str) -> str:
@@ -98,7 +102,8 @@ class ReplicaOrders:
         try:
             self._wait_for_room(app, len(ready) + 1)
             new = self._wait(
-                lambda: self._newcomer(app, before), f"no new replica of {app} became ready"
+                lambda: self._newcomer(app, before),
+                lambda: f"no new replica of {app} became ready",
             )
             self.drain(replica, reason)
         finally:
@@ -139,10 +144,29 @@ class ReplicaOrders:
         new = (one for one in self.all() if one["app"] == app and one["replica"] not in before)
         return next((one["replica"] for one in new if one["ready"]), None)
 
-    def _wait(self, look: Callable[[], Any], otherwise: str) -> Any:
+    def _wait_until_gone(self, name: str) -> None:
+        last: list[dict[str, Any]] = []
+
+        def gone() -> bool:
+            last[:] = [one for one in self.all() if one["replica"] == name]
+            return not last
+
+        self._wait(gone, lambda: f"{name} was told to leave and {_still(last[0])}")
+
+    def _wait(self, look: Callable[[], Any], otherwise: Callable[[], str]) -> Any:
+        """otherwise: what is so instead, asked when the time is up."""
         until = self._now() + self._within_s
         while not (found := look()):
             if self._now() >= until:
-                raise NotDone(f"{otherwise} after {self._within_s:g} s: see `modelyard status`")
+                raise NotDone(f"{otherwise()} after {self._within_s:g} s: see `modelyard status`")
             self._sleep(POLL_S)
         return found
+
+
+def _still(replica: dict[str, Any]) -> str:
+    """What a replica that was told to leave does, from its record in `/admin/replicas`."""
+    if replica["ongoing"]:
+        return "still works on requests"
+    if replica["phase"] == Phase.DRAINING:
+        return "has not ended yet, though it works on no request"
+    return f"is not out of routing yet (that takes about {OUT_OF_ROUTING_S:g} s)"

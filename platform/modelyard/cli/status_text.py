@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cluster.observe import AppView, ReplicaView
+from modelyard.cli.serve_message import telling_line
 from modelyard.control.published import Published
 from modelyard.control.reading import IngressEntry, Reading
+from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import START, Phase
 
 CONTROL_SILENT_S: Final = 5.0  # it speaks each second
@@ -28,7 +30,8 @@ def app_lines(apps: list[AppView]) -> list[str]:
             numbers = f"{view.ready} ready, {view.starting} starting, {view.desired} desired"
             lines.append(f"  {numbers}" + (f": {view.why}" if view.why else ""))
         if view.message and view.status != "RUNNING":
-            lines.append(f"  {view.message.strip().splitlines()[-1]}")
+            lines.append(f"  {telling_line(view.message)}")
+        lines += _last_failure(view)
     return lines
 
 
@@ -132,8 +135,23 @@ def _replica(replica: ReplicaView) -> str:
         f"{replica.ongoing} ongoing, pid {replica.pid}"
         + (f", digest {replica.digest8}" if replica.digest8 else "")
         + ("" if replica.probes.liveness else ", NOT LIVE")
-        + (f": {replica.cause}" if replica.cause else "")
+        + (f": {_cause(replica.cause_kind, replica.cause)}" if replica.cause else "")
     )
+
+
+def _last_failure(view: AppView) -> list[str]:
+    """Of an app that does not run, when no replica is there to say it itself."""
+    failure = view.failure
+    shown = any(replica.phase is Phase.FAILED for replica in view.replicas)
+    if failure is None or shown or view.status == "RUNNING":
+        return []
+    words = " ".join(_cause(failure.cause_kind, failure.cause).split())
+    return [f"  last failure {failure.age_s:.0f} s ago: {words}"]
+
+
+def _cause(kind: Cause | None, words: str) -> str:
+    """A drained replica's words begin with the kind."""
+    return words if kind is None or words.startswith(kind) else f"{kind}: {words}"
 
 
 def _start(replica: ReplicaView) -> str:

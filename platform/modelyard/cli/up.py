@@ -18,9 +18,11 @@ import typer
 
 from cluster.local import LocalCluster, Running, StartFailed, code_digest, ray_command
 from cluster.ports import LocalPorts
+from cluster.serve_rest import apps_by_rest
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.cli.check import check_file
-from modelyard.cli.questions import QUESTIONS
+from modelyard.cli.failed_apps import drop_given_up
+from modelyard.cli.questions import QUESTIONS, questions_of_others
 from modelyard.cli.waiting import READY_WITHIN_S, clean_up_when_killed, wait_until_ready
 from modelyard.config.demo import DEMO_KEY, DEMO_KEY_HASHES
 from modelyard.config.settings import Settings
@@ -106,7 +108,10 @@ def _bring_up(
 ) -> None:
     """Deploy what is not deployed yet, wait for it, ask it."""
     digest, code = hashlib.sha256(config.read_bytes()).hexdigest(), code_digest()
-    deployed = running.config_digest != digest
+    again = drop_given_up(
+        config, lambda: apps_by_rest(running), lambda partial: _deploy(running, partial)
+    )
+    deployed = again or running.config_digest != digest
     if deployed:
         with _step("deploy"):
             _deploy(running, config)
@@ -152,12 +157,13 @@ def _show(deployment: Deployment) -> None:
     with httpx.Client(base_url=deployment.url, headers=headers, timeout=60.0) as http:
         for question in asked:
             typer.echo(f"{question.alias:<18} {question.ask(http)}")
+        told = asked + (questions_of_others(http) if known else [])
     typer.echo(f"\nready at {deployment.url}")
-    if not asked:
+    if not known:
         typer.echo("no question was asked: the config has no demonstration key, use one of yours")
-    if asked:
-        typer.echo(f"demo key {DEMO_KEY} (public: for this machine only)\n")
-        typer.echo("\n".join(question.curl(deployment.url, DEMO_KEY) for question in asked))
+        return
+    typer.echo(f"demo key {DEMO_KEY} (public: for this machine only)\n")
+    typer.echo("\n".join(question.curl(deployment.url, DEMO_KEY) for question in told))
 
 
 @contextmanager

@@ -13,12 +13,15 @@ from cluster.board import Board
 from cluster.local import Running, StartFailed
 from cluster.observe import AppView, Unreachable, connected, read_apps
 from modelyard.cli.progress import Progress
+from modelyard.cli.serve_message import telling_line
 from modelyard.config.target import Deployment
 from modelyard.lifecycle.phases import Phase
 from modelyard.routing.fleet import version_of
 
 READY_WITHIN_S: Final = 600.0
 SETTLED_S: Final = 2.0
+# Apps that fail for one reason fail one after the other: all of them are named.
+FAILED_TOGETHER_S: Final = 5.0
 
 
 def clean_up_when_killed() -> None:
@@ -38,7 +41,7 @@ def wait_until_ready(
 
 
 def _follow(running: Running, deployment: Deployment, http: httpx.Client, within_s: float) -> None:
-    start = time.monotonic()
+    start, failed_at = time.monotonic(), float("inf")
     board = Board()
     with connected(running), Progress() as progress:
         clean_up_when_killed()
@@ -47,7 +50,9 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client, within
             with contextlib.suppress(Unreachable):
                 apps = read_apps(board)
                 progress.show(apps)
-                _raise_if_failed(apps, waited_s)
+                if failed := _failed(apps, waited_s):
+                    failed_at = min(failed_at, waited_s)
+                    _raise_when_told(failed, apps, waited_s - failed_at)
                 settled = waited_s > SETTLED_S  # before, Serve may not have begun on the deploy
                 all_run = settled and _all_running(apps, deployment)
                 if all_run and _all_answer(http, deployment, _at_zero(apps)):
@@ -59,19 +64,30 @@ def _follow(running: Running, deployment: Deployment, http: httpx.Client, within
     )
 
 
-def _raise_if_failed(apps: list[AppView], waited_s: float) -> None:
-    """Raises StartFailed for what failed since we wait; older posts are of an earlier deploy."""
-    for app in apps:
-        for replica in app.replicas:
-            if replica.phase is Phase.FAILED and replica.age_s < waited_s:
-                raise StartFailed(_one_line(f"{app.name} failed to start: {replica.cause}"))
-        if app.status == "DEPLOY_FAILED":
-            last = app.message.strip().splitlines()[-1:] or ["no message"]
-            raise StartFailed(f"{app.name} is {app.status}: {last[0]}")
+def _raise_when_told(failed: list[str], apps: list[AppView], first_s: float) -> None:
+    """Raises StartFailed with every line, once those that start still had time to fail too.
+
+    first_s: seconds since the first failure was seen.
+    """
+    if first_s >= FAILED_TOGETHER_S or not any(app.starting for app in apps):
+        raise StartFailed("\n".join(failed))
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _failed(apps: list[AppView], waited_s: float) -> list[str]:
+    """A line for each app that failed since we wait; older posts are of an earlier deploy."""
+    return [" ".join(words.split()) for app in apps if (words := _failure(app, waited_s))]
+
+
+def _failure(app: AppView, waited_s: float) -> str:
+    for replica in app.replicas:
+        if replica.phase is Phase.FAILED and replica.age_s < waited_s:
+            return f"{app.name} failed to start: {replica.cause}"
+    if app.status != "DEPLOY_FAILED":
+        return ""
+    if app.failure is not None:
+        # Of an earlier deploy, if Serve did not try again: still the reason for what it says.
+        return f"{app.name} failed to start {app.failure.age_s:.0f} s ago: {app.failure.cause}"
+    return f"{app.name} is {app.status}: {telling_line(app.message) or 'no message'}"
 
 
 def _all_running(apps: list[AppView], deployment: Deployment) -> bool:

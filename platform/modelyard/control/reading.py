@@ -35,7 +35,8 @@ class Reading:
     wishes: those that have not run out, the largest for each version. published: control's last
     word, None before the first; published_age_s: seconds since control last sent it. up_s: seconds
     that the board itself has run, because one that has just started knows little. decisions: of the
-    apps that scale. restarts: counted since the board began.
+    apps that scale. restarts: counted since the board began. failures: the last one of each app
+    in which no replica became ready since; apart from the posts, which are of live replicas.
     """
 
     posts: tuple[Post, ...]
@@ -46,3 +47,4 @@ class Reading:
     up_s: float
     decisions: tuple[Decided, ...] = ()
     restarts: tuple[Restart, ...] = ()
+    failures: tuple[Post, ...] = ()

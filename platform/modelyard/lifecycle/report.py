@@ -48,7 +48,8 @@ class ReplicaReport:
 
     slots: requests that it takes at once, its max_ongoing_requests. live: its watchdog's
     word on its progress; no downstream and no load has a part in it. fetched: bytes of the artifact
-    that are here, and bytes in all, while they are fetched.
+    that are here, and bytes in all, while they are fetched. stall_after_s: how long it may be busy
+    without a step before its watchdog ends it; None before it is ready.
     """
 
     app: str
@@ -65,6 +66,7 @@ class ReplicaReport:
     cause_kind: Cause | None = None
     live: bool = True
     fetched: tuple[int, int] | None = None
+    stall_after_s: float | None = None
 
     @property
     def started(self) -> bool:

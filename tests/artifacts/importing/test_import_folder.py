@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from modelyard.artifacts.contents import verify_contents
+from modelyard.artifacts.file_lock import FileLock
 from modelyard.artifacts.importing.importer import Imported
 from modelyard.artifacts.manifest import read_manifest
 from modelyard.artifacts.verify import files_under, verify
@@ -129,7 +130,16 @@ def test_an_import_that_fails_leaves_nothing(bring: Import, bert: Path, tmp_path
 
     with pytest.raises(ArtifactError, match="sensible"):
         bring(bert, record=fail)
-    assert files_under(tmp_path / "models") == {"m/.lock"}
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_the_folder_of_other_versions_and_its_lock_stay(
+    bring: Import, bert: Path, tmp_path: Path
+) -> None:
+    bring(bert)
+    with pytest.raises(ArtifactError, match="expected at most 64"):
+        bring(bert, version="2", max_context_tokens=65)
+    assert {path.name for path in (tmp_path / "models/m").iterdir()} == {".lock", "1"}
 
 
 def test_what_a_killed_import_left_is_removed(bring: Import, bert: Path, tmp_path: Path) -> None:
@@ -145,6 +155,18 @@ def test_two_imports_of_one_model_do_not_mix(bring: Import, bert: Path) -> None:
             bring(bert, version="2")
 
     assert bring(bert, record=import_within).made
+
+
+def test_a_lock_that_another_import_removed_meanwhile_is_no_lock(
+    bring: Import, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_after_it_is_gone(lock: FileLock) -> bool:
+        (tmp_path / "models/m/.lock").unlink()
+        return True
+
+    monkeypatch.setattr(FileLock, "try_take", take_after_it_is_gone)
+    with pytest.raises(ArtifactError, match="another command is making a version"):
+        bring(bert)
 
 
 @pytest.mark.parametrize("field", ["config.json", "tokenizer_config.json"])
@@ -258,7 +280,7 @@ def test_a_disk_that_fills_up_meanwhile_is_said(
     monkeypatch.setattr(shutil, "copyfile", full)
     with pytest.raises(ArtifactError, match=r"the disk is full .*make room"):
         bring(bert)
-    assert files_under(tmp_path / "models") == {"m/.lock"}
+    assert list((tmp_path / "models").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -289,6 +311,71 @@ def test_an_option_of_another_kind_is_refused(bring: Import, bert: Path) -> None
         bring(bert, score_kind="bi-encoder")
 
 
-def test_a_context_beyond_the_models_is_refused(bring: Import, bert: Path) -> None:
-    with pytest.raises(ArtifactError, match="expected at most 64"):
+def test_a_context_beyond_the_models_is_refused_by_the_options_name(
+    bring: Import, bert: Path
+) -> None:
+    with pytest.raises(ArtifactError) as refused:
         bring(bert, max_context_tokens=65)
+    assert str(refused.value).startswith(
+        f"{bert}/config.json: --max-context-tokens: expected at most 64"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_context_tokens": 65}, "--max-context-tokens"),
+        ({"min_memory_gb": 0.001}, "^the manifest: device.min_memory_gb"),
+        ({"max_output_tokens": 64}, "^the manifest: limits.max_output_tokens"),
+    ],
+)
+def test_no_error_names_the_folder_that_is_built_aside(
+    bring: Import, llama: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ArtifactError, match=words) as refused:
+        bring(llama, **options)
+    assert ".importing-" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_written_is_not_named_aside(
+    bring: Import, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(target))
+
+    monkeypatch.setattr(shutil, "copyfile", refuse)
+    with pytest.raises(ArtifactError) as refused:
+        bring(bert)
+    assert str(refused.value).startswith(f"{tmp_path}/models/m: Input/output error")
+
+
+def test_only_a_models_own_folders_are_looked_into(
+    bring: Import, bert: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    scan = os.scandir
+    looked: list[str] = []
+
+    def watched(path: Any) -> Any:
+        looked.append(Path(path).name)
+        return scan(path)
+
+    (bert / ".venv/lib").mkdir(parents=True)
+    (bert / "1_Pooling").mkdir()
+    (bert / "1_Pooling/config.json").write_text("{}")
+    (bert / ".venv/lib/x.bin").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", watched)
+        made = bring(bert)
+    assert not {".venv", "lib"} & set(looked)
+    assert (made.folder / "1_Pooling/config.json").is_file()
+    (bert / "config.json").unlink()
+    with pytest.raises(ArtifactError, match=r"no config.json: not a model folder"):
+        bring(bert, name="other")
+
+
+@pytest.mark.parametrize("option", [{"base": "org/base@main"}, {"tokenizer": Path("x")}])
+def test_an_option_of_another_source_is_refused_and_not_ignored(
+    bring: Import, bert: Path, option: dict[str, Any]
+) -> None:
+    with pytest.raises(ArtifactError, match=rf"--{next(iter(option))} is for a "):
+        bring(bert, **option)

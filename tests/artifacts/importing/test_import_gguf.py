@@ -57,6 +57,15 @@ def test_another_tokenizer_is_asked_for_and_compared(
         bring(path, tokenizer=tmp_path, name="other")
 
 
+def test_a_gguf_has_no_base_and_its_errors_name_it(bring: Import, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", a_model("llama"))
+    with pytest.raises(ArtifactError, match=r"m.gguf: --base is for a LoRA adapter"):
+        bring(path, base="org/base@main")
+    with pytest.raises(ArtifactError) as refused:
+        bring(path, max_context_tokens=65)
+    assert str(refused.value).startswith(f"{path}: config.json: --max-context-tokens: expected")
+
+
 def test_other_architectures_are_read_by_transformers(
     bring: Import, tmp_path: Path, llama: Path
 ) -> None:

@@ -91,6 +91,14 @@ def test_the_adapters_own_tokenizer_is_taken(bring: Import, llama: Path, tmp_pat
     assert (made.folder / "chat_template.jinja").read_text() == "{{ messages }} as trained"
 
 
+def test_the_bases_generation_config_stays(bring: Import, llama: Path, tmp_path: Path) -> None:
+    """One that transformers reads and does not write."""
+    (llama / "generation_config.json").write_text('{"temperature": 0.3}')
+    made = bring(write_adapter(tmp_path / "lora"), base=str(llama))
+    saved = json.loads((made.folder / "generation_config.json").read_text())
+    assert saved == {"temperature": 0.3}
+
+
 def test_without_a_base_it_is_refused(bring: Import, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"a LoRA adapter of org/base.*say --base"):
         bring(write_adapter(tmp_path / "lora"))
@@ -110,6 +118,43 @@ def test_an_adapter_of_another_model_is_refused(
 ) -> None:
     with pytest.raises(ArtifactError, match=words):
         bring(write_adapter(tmp_path / "lora", **options), base=str(llama))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x08" + b"\0" * 7 + b"{}", b"torn" * 9])
+def test_a_damaged_adapter_is_refused_in_words(
+    bring: Import, llama: Path, tmp_path: Path, data: bytes
+) -> None:
+    adapter = write_adapter(tmp_path / "lora")
+    (adapter / "adapter_model.safetensors").write_bytes(data)
+    with pytest.raises(ArtifactError, match=r"adapter_model.safetensors: expected a whole safe"):
+        bring(adapter, base=str(llama))
+
+
+def test_an_adapter_of_no_numbers_is_refused(bring: Import, llama: Path, tmp_path: Path) -> None:
+    adapter = write_adapter(tmp_path / "lora")
+    path = adapter / "adapter_model.safetensors"
+    save_file({name: part * np.nan for name, part in load_file(path).items()}, path)
+    with pytest.raises(ArtifactError, match=r"does not fit .*NaN"):
+        bring(adapter, base=str(llama))
+
+
+@pytest.mark.parametrize("field", ["r", "lora_alpha", "target_modules"])
+def test_an_adapters_odd_config_is_refused(
+    bring: Import, llama: Path, tmp_path: Path, field: str
+) -> None:
+    odd: dict[str, Any] = {field: {"a": [1]}}
+    adapter = write_adapter(tmp_path / "lora", **odd)
+    with pytest.raises(ArtifactError, match=r"does not fit "):
+        bring(adapter, base=str(llama))
+
+
+def test_a_base_whose_config_is_anothers_is_refused(
+    bring: Import, llama: Path, tmp_path: Path
+) -> None:
+    record = json.loads((llama / "config.json").read_text())
+    (llama / "config.json").write_text(json.dumps(record | {"vocab_size": 7}))
+    with pytest.raises(ArtifactError, match=r"llama: transformers cannot load it \("):
+        bring(write_adapter(tmp_path / "lora"), base=str(llama))
 
 
 def test_a_pickled_adapter_is_refused_by_name(bring: Import, llama: Path, tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def test_pickles_alone_are_refused_by_name_with_the_command(name: str) -> None:
         (["config.json", "tokenizer.json"], "there are no weights in it"),
         (["config.json", "tokenizer.json", "optimizer.pt"], "there are no weights in it"),
         (["config.json", "tokenizer.json", "other.safetensors"], "rename it model.safetensors"),
-        (["tokenizer.json", "model.safetensors"], "there is no config.json"),
+        (["tokenizer.json", "model.safetensors"], "no config.json: not a model folder"),
+        (["pytorch_model.bin"], "no config.json: not a model folder"),
         (["config.json", "model.safetensors"], r"there is no tokenizer.json: write one with"),
     ],
 )

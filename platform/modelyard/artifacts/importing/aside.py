@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +15,21 @@ from modelyard.artifacts.fsync import fsync_folder, fsync_tree
 from modelyard.contract.errors import ArtifactError
 
 _PREFIX: Final = ".importing-"
+_LOCK: Final = ".lock"  # the starter models' and a push's lock too
 
 
 @contextmanager
 def aside(parent: Path) -> Iterator[Path]:
     """An empty folder beside the versions in `parent`, so that moving it is one rename.
 
-    It is removed at the end, whatever happened; what a killed import left is removed at the start.
-    Raises ArtifactError while another process makes a version of the same model.
+    It is removed at the end, whatever happened, and `parent` too if it was made for it and no
+    version came; what a killed import left is removed at the start. Raises ArtifactError while
+    another process makes a version of the same model.
     """
-    lock = FileLock(parent / ".lock")  # the starter models' lock too
+    new = not parent.exists()
+    lock = FileLock(parent / _LOCK)
     try:
-        if not lock.try_take():
+        if not lock.try_take() or not lock.is_at(parent / _LOCK):
             raise ArtifactError(
                 f"{parent}: another command is making a version of this model: wait for it"
             )
@@ -38,8 +41,27 @@ def aside(parent: Path) -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            if new:
+                _remove_unused(parent)
     finally:
         lock.release()
+
+
+def _remove_unused(parent: Path) -> None:
+    """Under the lock: who waits for it meanwhile sees that it is no longer the one of that name."""
+    if {path.name for path in parent.iterdir()} == {_LOCK}:
+        with suppress(OSError):
+            (parent / _LOCK).unlink()
+            parent.rmdir()
+
+
+def replace_whole(folder: Path, target: Path) -> None:
+    """`move_into_place` where a damaged version lies, which steps aside first: a rename cannot
+    replace a folder with something in it. Who has its files open reads on."""
+    old = target.parent / f"{_PREFIX}{secrets.token_hex(4)}"
+    os.rename(target, old)
+    move_into_place(folder, target)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def move_into_place(folder: Path, target: Path) -> None:

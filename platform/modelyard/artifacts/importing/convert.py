@@ -11,16 +11,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from modelyard.artifacts.importing.architecture import read_config
+from modelyard.artifacts.importing.copying import copy_files, model_files
+from modelyard.artifacts.importing.saving import save_model
+from modelyard.artifacts.importing.selection import CARD, TOKENIZER, is_side_file
 from modelyard.artifacts.starter.quiet import quiet_transformers
 from modelyard.contract.errors import ArtifactError
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write the model and tokenizer of `source` to `target` in the dtype they are stored in.
+    """Write the model of `source` to `target` in the dtype it is stored in, with the model
+    card and every file that an import reads beside the weights, as they are.
 
-    Raises ArtifactError when config.json names no architecture that transformers knows, and for a
-    pickle that holds more than tensors.
+    Raises ArtifactError when config.json names no architecture that transformers knows, for a
+    pickle that holds more than tensors, and for weights that cannot be read.
     """
     import transformers
 
@@ -29,19 +35,30 @@ def convert(source: Path, target: Path) -> None:
     if family is None:
         raise ArtifactError(f"{source}: transformers knows no {architecture}: convert it elsewhere")
     with quiet_transformers():
-        try:
-            model = family.from_pretrained(source, dtype="auto", weights_only=True)
-        except pickle.UnpicklingError as error:
-            raise ArtifactError(
-                f"{source}: its pickle holds more than tensors, and loading that runs code: ask "
-                "its author for safetensors"
-            ) from error
-        model.save_pretrained(target)
-        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source)
-        tokenizer.save_pretrained(target)
-    card = source / "README.md"
-    if card.is_file():
-        (target / card.name).write_bytes(card.read_bytes())
+        save_model(_load(family, source), source, target)
+        if not (source / TOKENIZER).is_file():
+            tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source)
+            tokenizer.save_pretrained(target)
+    # After transformers' own, which lack what it does not know: how a sentence is pooled, its
+    # length, the keys of other libraries.
+    sides = (path for path in model_files(source) if is_side_file(path) or path == CARD)
+    copy_files(source, sorted(sides), target)
+
+
+def _load(family: Any, source: Path) -> Any:
+    try:
+        return family.from_pretrained(source, dtype="auto", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ArtifactError(
+            f"{source}: its pickle holds more than tensors, and loading that runs code: ask "
+            "its author for safetensors"
+        ) from error
+    # What torch and safetensors raise for a file that is torn, empty or of another model.
+    except (RuntimeError, ValueError, EOFError, SafetensorError) as error:
+        first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ArtifactError(
+            f"{source}: its weights cannot be read ({first_line}): fetch the model again"
+        ) from error
 
 
 def main() -> None:

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modelyard.artifacts.importing.selection import INDEX, Selection, select
+from modelyard.artifacts.importing.selection import INDEX, Selection, is_model_folder, select
 from modelyard.artifacts.json_file import read_object
 from modelyard.artifacts.starter.folder import copy_file
-from modelyard.artifacts.verify import files_under, size_of
+from modelyard.artifacts.verify import size_of
 from modelyard.contract.errors import ArtifactError
 
 
 def selected(folder: Path) -> Selection:
     """What to keep of a folder. Raises ArtifactError as `select` does."""
-    return select(files_under(folder), str(folder), shards_of(folder / INDEX))
+    return select(model_files(folder), str(folder), shards_of(folder / INDEX))
+
+
+def model_files(folder: Path) -> set[str]:
+    """Of its top and of the subfolders that a model has, as relative posix paths.
+
+    Raises ArtifactError for a folder that cannot be read.
+    """
+    found: set[str] = set()
+    with file_errors_named(folder):
+        for entry in os.scandir(folder):
+            if not os.path.isdir(entry):
+                found.add(entry.name)
+            elif is_model_folder(entry.name):
+                below = os.scandir(entry)
+                found |= {f"{entry.name}/{one.name}" for one in below if not os.path.isdir(one)}
+    return found
 
 
 def shards_of(index: Path) -> set[str] | None:
@@ -62,9 +79,10 @@ def file_errors_named(target: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
             what = error.strerror or first_line
-            raise ArtifactError(
-                f"{error.filename or target.parent}: {what}: check the file, and who may read it"
-            ) from error
+            path = Path(os.fsdecode(error.filename or target.parent))
+            # What is built aside is gone by the time that somebody reads of it.
+            where = target.parent if path.is_relative_to(target) else path
+            raise ArtifactError(f"{where}: {what}: check the file, and who may read it") from error
         raise ArtifactError(
             f"{target.parent}: the disk is full ({error.strerror}): make room, or set "
             "MODELYARD_HOME on another disk"

@@ -94,6 +94,12 @@ def _own_space(author: Author, kind: Kind) -> str | None:
 
 
 def _limits(folder: Path, author: Author, kind: Kind) -> Limits:
+    made_for = longest_context(read_model_config(folder))
+    if author.max_context_tokens and made_for and author.max_context_tokens > made_for:
+        raise ArtifactError(
+            f"{folder / 'config.json'}: --max-context-tokens: expected at most {made_for}, what "
+            f"the model was made for, got {author.max_context_tokens}: give a smaller one"
+        )
     longest = author.max_context_tokens or _context(folder, kind)
     if longest is None:
         raise ArtifactError(

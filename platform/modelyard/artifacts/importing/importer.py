@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from modelyard.artifacts.contents import refuse_remote_code
 from modelyard.artifacts.importing.aside import aside, move_into_place
 from modelyard.artifacts.importing.author import Author
+from modelyard.artifacts.importing.copying import file_errors_named
 from modelyard.artifacts.importing.identity import identity_of
 from modelyard.artifacts.importing.origin import Helpers, fill
+from modelyard.artifacts.importing.present import damage_of, repair, same
 from modelyard.artifacts.importing.role import role_of
-from modelyard.artifacts.manifest import GOLDEN_NAME, Manifest, read_manifest
+from modelyard.artifacts.importing.source_errors import said_of_source
+from modelyard.artifacts.manifest import Identity, Manifest
 from modelyard.artifacts.package import write_manifest
-from modelyard.artifacts.verify import verify
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 
@@ -41,7 +42,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """made: False when the same version was there already."""
+    """made: False when the same version was there already, whole."""
 
     folder: Path
     manifest: Manifest
@@ -59,6 +60,7 @@ def import_model(
 ) -> Imported:
     """The model at `source` as `models`/name/version; other bytes under a version are refused.
 
+    A version that is there is read whole; where it is damaged, the new copy takes its place.
     Raises ArtifactError; nothing is left behind then.
     """
 
@@ -67,7 +69,11 @@ def import_model(
         tools.check_questions(role_of(folder, author, tools.engine_runs, where).kind)
 
     target = models / author.name / author.version
-    with aside(target.parent) as folder:
+    with (
+        aside(target.parent) as folder,
+        said_of_source(folder, source),
+        file_errors_named(folder),
+    ):
         helpers = Helpers(check, tools.check_questions, tools.fetch, base, tokenizer)
         filled = fill(source, folder, helpers)
         for note in filled.notes:
@@ -81,7 +87,7 @@ def import_model(
         identity = identity_of(folder, author, role, filled.source, license_, tools.installed)
         manifest = write_manifest(folder, identity)
         if target.exists():
-            return Imported(target, _same(target, manifest), made=False)
+            return _present(target, manifest, folder, identity, tools)
         if tools.record is not None:
             tools.record(folder)
             manifest = write_manifest(folder, identity)
@@ -89,24 +95,13 @@ def import_model(
     return Imported(target, manifest, made=True)
 
 
-def _same(target: Path, new: Manifest) -> Manifest:
-    """The manifest of the version that is there, if it is of the same model.
-
-    Golden answers are not compared: a second recording may differ in its last bits.
-    """
-    there = read_manifest(target)
-    verify(target, there, hashes=False)
-    ours, theirs = _without_golden(new), _without_golden(there)
-    if ours != theirs:
-        field = next(name for name in ours if ours[name] != theirs[name])
-        raise ArtifactError(
-            f"{target}: {there.full_name} is there with another {field}, and a version never "
-            "changes: import it as a new --version"
-        )
-    return there
-
-
-def _without_golden(manifest: Manifest) -> dict[str, Any]:
-    record = manifest.model_dump(mode="json")
-    files = [file for file in record["files"] if file["path"] != GOLDEN_NAME]
-    return record | {"files": files, "warmup": record["warmup"] | {"golden_sha256": None}}
+def _present(
+    target: Path, new: Manifest, folder: Path, identity: Identity, tools: Tools
+) -> Imported:
+    there = same(target, new)
+    damage = damage_of(target, there)
+    if damage is not None:
+        tools.report(f"the version that is there is damaged ({damage})")
+        repair(target, there, folder, identity, tools.record)
+        tools.report("the new import has taken its place: its digest is the same")
+    return Imported(target, there, made=damage is not None)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from safetensors import SafetensorError
 
 from modelyard.artifacts.importing.architecture import read_config
 from modelyard.artifacts.importing.copying import (
     copy_files,
     file_errors_named,
+    model_files,
     require_room,
     selected,
 )
+from modelyard.artifacts.importing.saving import save_model
 from modelyard.artifacts.importing.selection import (
     ADAPTER,
     ADAPTER_CONFIG,
@@ -23,9 +27,11 @@ from modelyard.artifacts.importing.selection import (
 from modelyard.artifacts.json_file import read_object
 from modelyard.artifacts.starter.folder import open_modes, remove_noise
 from modelyard.artifacts.starter.quiet import quiet_transformers
-from modelyard.artifacts.verify import files_under
 from modelyard.artifacts.weights import read_tensors, stored_dtype, weight_paths
 from modelyard.contract.errors import ArtifactError
+
+# transformers and peft say with each of these that names, shapes or values are not as expected.
+_WRONG: Final = (RuntimeError, ValueError, KeyError, TypeError, SafetensorError)
 
 
 def trained_on(adapter: Path) -> str:
@@ -66,8 +72,9 @@ def _require_lora(adapter: Path) -> None:
     if kind != "LORA":
         raise ArtifactError(f"{adapter}: a {kind} adapter cannot be merged, only a LORA can")
     if not (adapter / ADAPTER).is_file():
-        refuse_pickles(files_under(adapter), str(adapter))
+        refuse_pickles(model_files(adapter), str(adapter))
         raise ArtifactError(f"{adapter}: there is no {ADAPTER}: give the folder peft saved")
+    read_tensors(adapter, [ADAPTER])  # torn or empty: said before the base is loaded
 
 
 def _save_merged(adapter: Path, base: Path, architecture: str, dtype: str, target: Path) -> None:
@@ -86,18 +93,25 @@ def _save_merged(adapter: Path, base: Path, architecture: str, dtype: str, targe
         raise ArtifactError(f"{base}: transformers knows no {architecture}: merge it elsewhere")
     with quiet_transformers():
         options = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
-        model = family.from_pretrained(base, dtype=torch.float32, **options)
+        try:
+            model = family.from_pretrained(base, dtype=torch.float32, **options)
+        except _WRONG as error:
+            raise ArtifactError(
+                f"{base}: transformers cannot load it ({_first_line(error)}): fetch it again"
+            ) from error
         try:
             with warnings.catch_warnings():
                 # Of a tensor that fits nowhere peft only warns, and the merge would lack it.
                 warnings.filterwarnings("error", message=".*missing adapter keys")
                 adapted: Any = PeftModel.from_pretrained(model, str(adapter))
-        # peft says with each of these that the adapter's names or shapes are not the base's.
-        except (RuntimeError, ValueError, KeyError, UserWarning) as error:
-            first_line = str(error).strip().splitlines()[0]
+            merged = adapted.merge_and_unload(safe_merge=True)
+        except (*_WRONG, UserWarning) as error:
             raise ArtifactError(
-                f"{adapter}: does not fit {base} ({first_line}): give the base it was trained on, "
-                f"{trained_on(adapter) or 'which its config does not name'}"
+                f"{adapter}: does not fit {base} ({_first_line(error)}): give the base it was "
+                f"trained on, {trained_on(adapter) or 'which its config does not name'}"
             ) from error
-        merged = adapted.merge_and_unload(safe_merge=True)
-        merged.to(getattr(torch, dtype)).save_pretrained(target)
+        save_model(merged.to(getattr(torch, dtype)), base, target)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from modelyard.artifacts.importing import gguf_file, lora
 from modelyard.artifacts.importing.card import license_of
-from modelyard.artifacts.importing.copying import copy_files, selected
+from modelyard.artifacts.importing.copying import copy_files, model_files, selected
 from modelyard.artifacts.importing.hub import HubModel, download, parse_hub
 from modelyard.artifacts.importing.selection import ADAPTER_CONFIG, CONFIG, select_adapter
 from modelyard.artifacts.manifest import MANIFEST_NAME, read_manifest
 from modelyard.artifacts.starter.folder import open_modes
-from modelyard.artifacts.verify import files_under
 from modelyard.contract.errors import ArtifactError
 from modelyard.contract.operations import Kind
 
@@ -50,6 +49,11 @@ class Helpers:
 def fill(source: str, target: Path, helpers: Helpers) -> Filled:
     """Put the files of the model at `source` into `target`. Raises ArtifactError."""
     path = Path(source).expanduser()
+    if helpers.tokenizer is not None and (path.is_dir() or path.suffix.lower() != ".gguf"):
+        raise ArtifactError(
+            f"{source}: --tokenizer is for a .gguf file, and would be ignored: put the tokenizer's "
+            "files beside the weights, or leave it out"
+        )
     if path.is_dir():
         if _is_adapter(path):
             return _merged(path, f"LoRA adapter {path.resolve().name}", target, helpers)
@@ -65,12 +69,21 @@ def fill(source: str, target: Path, helpers: Helpers) -> Filled:
     return _from_hub(model, target, helpers)
 
 
+def _refuse_base(where: str, helpers: Helpers) -> None:
+    if helpers.base is not None:
+        raise ArtifactError(
+            f"{where}: --base is for a LoRA adapter, which has {ADAPTER_CONFIG} and no {CONFIG}: "
+            "leave it out, or give the adapter's folder"
+        )
+
+
 def _is_adapter(folder: Path) -> bool:
     return (folder / ADAPTER_CONFIG).is_file() and not (folder / CONFIG).is_file()
 
 
 def _copied(folder: Path, target: Path, helpers: Helpers) -> Filled:
     selection = selected(folder)
+    _refuse_base(str(folder), helpers)
     helpers.check(folder, str(folder))
     copy_files(folder, selection.kept, target)
     open_modes(target)
@@ -82,6 +95,7 @@ def _from_file(path: Path, target: Path, helpers: Helpers) -> Filled:
         raise ArtifactError(
             f"{path}: of single files only .gguf is imported: give the folder that the model is in"
         )
+    _refuse_base(str(path), helpers)
     helpers.check_questions(Kind.GENERATOR)  # now: dequantising takes minutes
     license_ = gguf_file.write_folder(path, target, helpers.tokenizer)
     helpers.check(target, str(path))
@@ -101,6 +115,7 @@ def _from_hub(model: HubModel, target: Path, helpers: Helpers) -> Filled:
 
 def _check_download(folder: Path, where: str, helpers: Helpers) -> None:
     if not _is_adapter(folder):
+        _refuse_base(where, helpers)
         helpers.check(folder, where)
 
 
@@ -114,7 +129,7 @@ def _merged(adapter: Path, source: str, target: Path, helpers: Helpers) -> Fille
     base, base_source = _base(helpers.base, helpers)
     helpers.check(base, str(base))
     lora.merge(adapter, base, target)
-    left = select_adapter(files_under(adapter)).left_line()
+    left = select_adapter(model_files(adapter)).left_line()
     note = f"merged into {base_source}; its config says that it was trained on {trained_on}"
     license_ = license_of(adapter) or license_of(base) or _license_of_artifact(base)
     return Filled(f"{source} merged into {base_source}", license_, (note, *_lines(left)))

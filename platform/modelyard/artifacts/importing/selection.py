@@ -43,6 +43,8 @@ _SERVED: Final = (
     "config_sentence_transformers.json",
     "[0-9]_Pooling/config.json",
 )
+# Below the top only 1_Pooling and such are a model's own: `import .` need not read a whole .venv.
+_SUBFOLDER: Final = "[0-9]_*"
 _TRAINING: Final = ("optimizer*", "scheduler*", "rng_state*", "training_args*", "scaler*")
 
 
@@ -62,6 +64,11 @@ class Selection:
         return f"left behind, serving does not need them: {', '.join(self.left[:shown])}{tail}"
 
 
+def is_model_folder(name: str) -> bool:
+    """Is this subfolder of a model looked into?"""
+    return fnmatch(name, _SUBFOLDER)
+
+
 def is_side_file(path: str) -> bool:
     """A config or tokenizer file that goes with the weights."""
     return any(
@@ -75,17 +82,18 @@ def select(paths: Collection[str], where: str, shards: Collection[str] | None = 
     shards: the weight files that the index names, where there is one. Raises ArtifactError for
     weights that are not safetensors, and for a folder without config.json or tokenizer.json.
     """
+    if CONFIG not in paths:
+        raise ArtifactError(
+            f"{where}: no {CONFIG}: not a model folder: give the one that `save_pretrained` wrote, "
+            "or a .gguf file"
+        )
     weights = _weights(paths, where, shards)
-    for needed, way_out in (
-        (CONFIG, "give the folder that `save_pretrained` wrote"),
-        (
-            TOKENIZER,
-            'write one with `python -c "import sys, transformers as t; '
-            't.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])" FOLDER`',
-        ),
-    ):
-        if needed not in paths:
-            raise ArtifactError(f"{where}: there is no {needed}: {way_out}")
+    if TOKENIZER not in paths:
+        raise ArtifactError(
+            f"{where}: there is no {TOKENIZER}: write one with "
+            '`python -c "import sys, transformers as t; '
+            't.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])" FOLDER`'
+        )
     kept = weights | {path for path in paths if is_side_file(path)}
     return Selection(tuple(sorted(kept)), tuple(sorted(set(paths) - kept)))
 

@@ -74,7 +74,7 @@ def _golden(checked: Checked, app: App, manifest: Manifest) -> Iterator[Fault]:
         yield checked.fault(
             (*app.path, "args", "artifact"),
             f"{manifest.full_name} has no {GOLDEN_NAME}, so a replica that computes wrongly "
-            "would serve: record one with `python -m deployments.record`, and package it again as "
+            "would serve: import it again (`modelyard models import` records one) as "
             "a new version",
             Severity.WARNING,
         )
