@@ -796,8 +796,8 @@ WRONG = {
         GENERATOR_ARTIFACT,
         "artifact: file://~/.modelyard/models/untested/1.0.0",
         "applications.2.args.artifact",
-        "untested@1.0.0 has no golden.json, so a replica that computes wrongly would serve: record "
-        "one with `python -m deployments.record`",
+        "untested@1.0.0 has no golden.json, so a replica that computes wrongly would serve: import "
+        "it again (`modelyard models import` records one)",
         value="file://~/.modelyard/models/untested/1.0.0",
         severity=Severity.WARNING,
     ),
