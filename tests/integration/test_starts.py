@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from modelyard.lifecycle.report import ReplicaReport
 from modelyard.tenancy.claim import Claim, sign
 from tests.integration.repackaging import WEIGHTS, rehash, repackage, rewrite_weights
 
-VERSION = "9.0.0"
-NAME = f"all-minilm-l6-v2@{VERSION}"
+# Each test has a version of its own: Serve tries the last one's broken replica again for a while.
+VERSIONS = count()
 pytestmark = pytest.mark.integration
 WITHIN_S = 300.0
 
@@ -43,7 +44,6 @@ def home(platform: Any) -> Iterator[Path]:
     try:
         yield platform.home
     finally:
-        serve.delete(NAME)
         if before is None:
             del os.environ["MODELYARD_HOME"]
         else:
@@ -51,12 +51,20 @@ def home(platform: Any) -> Iterator[Path]:
 
 
 @pytest.fixture
-def folder(home: Path, tmp_path: Path) -> Path:
+def folder(home: Path, tmp_path: Path) -> Iterator[Path]:
     """A version of the starter embedder's files, not in any table, that a test may break."""
-    copy = tmp_path / "all-minilm-l6-v2" / VERSION
+    version = f"9.0.{next(VERSIONS)}"
+    copy = tmp_path / "all-minilm-l6-v2" / version
     shutil.copytree(home / "models" / "all-minilm-l6-v2" / "1.0.0", copy)
-    write_manifest(copy, read_manifest(copy).model_copy(update={"version": VERSION}))
-    return copy
+    write_manifest(copy, read_manifest(copy).model_copy(update={"version": version}))
+    app = app_of(copy)
+    yield copy
+    serve.delete(app, _blocking=False)
+
+
+def app_of(folder: Path) -> str:
+    """The app is named after the version, wherever its folder is."""
+    return read_manifest(folder).full_name
 
 
 def deploy(folder: Path, **args: Any) -> None:
@@ -66,16 +74,19 @@ def deploy(folder: Path, **args: Any) -> None:
         max_surge_percent=100, ray_actor_options={"num_cpus": 0.3}
     )
     deployment = surging.bind(arguments)
-    _run(deployment, name=NAME, route_prefix=None, _blocking=False)
+    _run(deployment, name=app_of(folder), route_prefix=None, _blocking=False)
 
 
-def reported(wanted: Callable[[ReplicaReport], bool], but: frozenset[str]) -> ReplicaReport:
-    """The first new replica's report that is wanted. `but`: the replicas of earlier tests."""
+def reported(
+    app: str, wanted: Callable[[ReplicaReport], bool], but: frozenset[str] = frozenset()
+) -> ReplicaReport:
+    """The first report of a replica of this app that is wanted. `but`: replicas that were there."""
     board, until = Board(), time.monotonic() + WITHIN_S
     while time.monotonic() < until:
         for post in board.read_blocking(30):
-            if post.report.replica not in but and wanted(post.report):
-                return post.report
+            report = post.report
+            if report.app == app and report.replica not in but and wanted(report):
+                return report
         time.sleep(0.1)
     raise AssertionError("no replica reported what was waited for")
 
@@ -87,7 +98,7 @@ def seen() -> frozenset[str]:
 def failed_start(folder: Path, **args: Any) -> ReplicaReport:
     before = seen()
     deploy(folder, **args)
-    return reported(lambda report: report.phase is Phase.FAILED, before)
+    return reported(app_of(folder), lambda report: report.phase is Phase.FAILED, before)
 
 
 def says(report: ReplicaReport, *texts: str) -> bool:
@@ -98,12 +109,12 @@ def says(report: ReplicaReport, *texts: str) -> bool:
     return True
 
 
-async def ask(text: str) -> Item:
+async def ask(app: str, text: str) -> Item:
     """By handle, as an ingress would."""
     claim = Claim("t", "k", "paid", "local", "interactive", (), ("*",))
     envelope = Envelope(
         claim=sign(claim, Settings.from_environment().secret()),
-        version=NAME,
+        version=app,
         operation=Operation.EMBED,
         body=json.dumps({"model": "m", "input": text}).encode(),
         stream=False,
@@ -113,7 +124,7 @@ async def ask(text: str) -> Item:
         answer_id="a",
         model_alias="m",
     )
-    answer = await serve.get_app_handle(NAME).call.remote(envelope)
+    answer = await serve.get_app_handle(app).call.remote(envelope)
     assert isinstance(answer, Item), answer
     return answer
 
@@ -122,11 +133,11 @@ async def test_a_bad_replacement_never_answers_and_the_good_version_serves_on(
     folder: Path, tmp_path: Path
 ) -> None:
     """The replacement's every request would be wrong; it gets none, and the app keeps its first."""
-    before = seen()
+    app = app_of(folder)
     sound = tmp_path / "sound"
     shutil.copytree(folder, sound)
     deploy(sound)
-    good = reported(lambda report: report.ready, before)
+    good = reported(app, lambda report: report.ready)
     assert [phase for phase, _ in good.phases] == [
         Phase.FETCHING,
         Phase.VERIFYING,
@@ -136,7 +147,7 @@ async def test_a_bad_replacement_never_answers_and_the_good_version_serves_on(
     ]
     assert good.started
     assert good.description is not None
-    first = json.loads((await ask("Where is my order?")).data)["data"]
+    first = json.loads((await ask(app, "Where is my order?")).data)["data"]
 
     def change(tensors: dict[str, Any]) -> None:
         tensors["encoder.layer.5.output.LayerNorm.weight"][:] *= -1
@@ -148,15 +159,15 @@ async def test_a_bad_replacement_never_answers_and_the_good_version_serves_on(
     assert report.phases[-1][0] is Phase.SELF_TEST
     assert report.replica != good.replica
     for _ in range(20):
-        assert json.loads((await ask("Where is my order?")).data)["data"] == first
+        assert json.loads((await ask(app, "Where is my order?")).data)["data"] == first
     posts = [
         post.report
         for post in Board().read_blocking(30)
-        if post.age_s < 5 and post.report.app == NAME
+        if post.age_s < 5 and post.report.app == app
     ]
     assert [one.replica for one in posts if one.ready] == [good.replica]
-    serve.delete(NAME, _blocking=False)
-    left = reported(lambda report: report.phase is Phase.DRAINING, before)
+    serve.delete(app, _blocking=False)
+    left = reported(app, lambda report: report.phase is Phase.DRAINING)
     assert (left.replica, left.started, left.ready) == (good.replica, True, False)
 
 
