@@ -10,8 +10,9 @@ from pathlib import Path
 
 
 class FileLock:
-    """flock on a file that is never removed: a removed one would let two hold "the" lock. Only
-    `alone_at` removes its own, and looks whether the one it took is still the one of that name.
+    """flock on a file that is never removed: a removed one would let two hold "the" lock. Where it
+    is removed all the same (`alone_at`, a refused first import), those who take it look whether it
+    is still the one of that name (`is_at`).
 
     Held until `release`, or for the process's life: what forgets to release it keeps it.
     """
@@ -75,19 +76,26 @@ def alone(lock: FileLock, waits: Callable[[], None] = lambda: None) -> Iterator[
 @contextmanager
 def alone_at(path: Path, waits: Callable[[], None]) -> Iterator[None]:
     """`alone` with a lock that is gone afterwards, for a folder that is not ours."""
+    with alone_while_there(path, waits):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone_while_there(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """`alone`, where whoever had the lock of this name may have removed it, and its folder."""
     lock = FileLock(path)
     try:
         while True:
             _take(lock, waits)
             if lock.is_at(path):
                 break
-            # Who had it has removed it: by now a third one may have made another.
+            # By now a third one may have made another.
             lock.release()
             lock = FileLock(path)
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+        yield
     finally:
         lock.release()
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from modelyard.artifacts.disk import full_named, require_free, writable
 from modelyard.artifacts.file_copy import ASIDE, damaged_files, mend_version, put_version
-from modelyard.artifacts.file_lock import FileLock, alone
+from modelyard.artifacts.file_lock import alone_while_there
 from modelyard.artifacts.json_file import read_bounded
 from modelyard.artifacts.manifest import (
     MANIFEST_BYTES,
@@ -74,7 +74,7 @@ class FileStore:
         with ExitStack() as stack:
             with writable(str(target), _ELSEWHERE):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(alone(FileLock(target.parent / ".lock"), waits))
+                stack.enter_context(alone_while_there(target.parent / ".lock", waits))
             for left_over in target.parent.glob(f"{ASIDE}*"):
                 shutil.rmtree(left_over)  # of a push that was killed
             there = target.exists()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from modelyard.artifacts.file_lock import alone_while_there
 from modelyard.artifacts.manifest import Manifest, read_manifest
 from modelyard.artifacts.package import write_manifest
 from modelyard.artifacts.starter import classifier, embedder, generator, reranker
@@ -82,7 +81,7 @@ def prepare(models: Path, recipe: Recipe, *, hashes: bool = False) -> Prepared:
     folder = folder_of(models, recipe)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.parent):
+        with alone_while_there(folder.parent / ".lock"):
             manifest = present(folder, recipe, hashes=hashes)
             made = manifest is None
             if manifest is None:
@@ -133,11 +132,3 @@ def _replace(new: Path, folder: Path) -> None:
         shutil.rmtree(old)
     else:
         os.rename(new, folder)
-
-
-@contextmanager
-def _alone(parent: Path) -> Iterator[None]:
-    """One builder per model. The kernel drops the lock with the process, so none is ever stale."""
-    with (parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
