@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
+from modelyard.artifacts.disk import NO_SPACE, require_free
 from modelyard.artifacts.importing.selection import INDEX, Selection, is_model_folder, select
 from modelyard.artifacts.json_file import read_object
 from modelyard.artifacts.starter.folder import copy_file
 from modelyard.artifacts.verify import size_of
 from modelyard.contract.errors import ArtifactError
+
+_ELSEWHERE: Final = "set MODELYARD_HOME on another disk"
 
 
 def selected(folder: Path) -> Selection:
@@ -56,17 +58,9 @@ def copy_files(source: Path, paths: Iterable[str], target: Path) -> None:
             copy_file(source / path, target / path)
 
 
-def require_room(
-    target: Path,
-    need_bytes: int,
-    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
-) -> None:
-    free = free_bytes(target)
-    if need_bytes > free:
-        raise ArtifactError(
-            f"{target.parent}: the disk has {free / 1e9:.1f} GB free and the model needs "
-            f"{need_bytes / 1e9:.1f} GB: make room, or set MODELYARD_HOME on another disk"
-        )
+def require_room(target: Path, need_bytes: int) -> None:
+    """Raises ArtifactError when the disk of `target`, which is there, has less."""
+    require_free(target, need_bytes, str(target.parent), _ELSEWHERE)
 
 
 @contextmanager
@@ -76,7 +70,7 @@ def file_errors_named(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in NO_SPACE:
             first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
             what = error.strerror or first_line
             path = Path(os.fsdecode(error.filename or target.parent))
@@ -84,6 +78,5 @@ def file_errors_named(target: Path) -> Iterator[None]:
             where = target.parent if path.is_relative_to(target) else path
             raise ArtifactError(f"{where}: {what}: check the file, and who may read it") from error
         raise ArtifactError(
-            f"{target.parent}: the disk is full ({error.strerror}): make room, or set "
-            "MODELYARD_HOME on another disk"
+            f"{target.parent}: the disk is full ({error.strerror}): make room, or {_ELSEWHERE}"
         ) from error
