@@ -259,8 +259,6 @@ def test_a_disk_that_is_too_small_is_said_before_a_byte_is_written(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 1000))
     words = r"needs .* MB more, and the disk of .* has 0.0 MB free"
     with pytest.raises(ArtifactError, match=words):
-        ArtifactError, match=r"needs .* MB more, and the disk of .* has 0.0 MB free"
-    ):
         bring(bert)
 
 
