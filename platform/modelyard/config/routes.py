@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from modelyard.config.frozen import Frozen, Seconds, TenantName, VersionName
 from modelyard.config.overload import Overload
+from modelyard.config.rollout import Rollout
 
-RolloutId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 CellName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]  # `b` of the app `m@1.0.0--b`
 
 # Not 0: replicas are never so evenly busy that nobody would have to wait for a moment.
@@ -56,19 +56,6 @@ class Deadlines(Frozen):
                     f"{name} {getattr(self, name):g} is above total_s {self.total_s:g}: lower it"
                 )
         return self
-
-
-class Rollout(Frozen):
-    """Names a rollout; its weight is control's, never a file's (design decision 7).
-
-    `conversations`: `turn`, a conversation may change its arm between turns; `pin` comes with the
-    rollout's state machine, and is refused until then. `tenants`: who may be on the canary; left
-    out, everybody who may use the arm.
-    """
-
-    id: RolloutId
-    conversations: Literal["turn"] = "turn"
-    tenants: tuple[TenantName, ...] | None = None
 
 
 class Constraint(Frozen):

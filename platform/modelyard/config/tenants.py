@@ -20,7 +20,8 @@ class Tenant(Frozen):
 
     `models`: aliases, or "*" for all. `region` is where its data must stay: a cluster of another
     region refuses it; left out, its data may be anywhere. `max_context_tokens` bounds prompt plus
-    answer under the model's own limit. `features` left out: all of them.
+    answer under the model's own limit. `features` left out: all of them. `judged`: it agreed that a
+    rollout's judge may read samples of its prompts and answers.
     """
 
     tier: Tier = "free"
@@ -30,6 +31,7 @@ class Tenant(Frozen):
     arms: tuple[Arm, ...] = ("stable", "canary")
     max_context_tokens: Annotated[int, Field(gt=0)] | None = None
     features: tuple[Feature, ...] | None = None
+    judged: bool = False
 
     @model_validator(mode="after")
     def _has_the_stable_arm(self) -> Self:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field
 
 from modelyard.config.frozen import Frozen, TenantName
-from modelyard.config.routes import RolloutId
+from modelyard.config.rollout import RolloutId
 from modelyard.config.tenants import KeyId
 from modelyard.control.published import OverrideKind
 

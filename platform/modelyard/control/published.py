@@ -58,7 +58,8 @@ class Published:
     """One revision of control's word.
 
     weights: (rollout id, percent of conversations on the canary, 0..100). finished: the rollouts
-    among them that never start again. revoked: key ids. held: why no rollout may move on its own;
+    among them that never start again. shadows: (rollout id, percent of requests to the stable
+    version that are copied to the canary). revoked: key ids. held: why no rollout may move on its own;
     empty when they may.
     """
 
@@ -69,6 +70,7 @@ class Published:
     overrides: tuple[Override, ...] = ()
     finished: frozenset[str] = frozenset()
     held: str = ""
+    shadows: tuple[tuple[str, float], ...] = ()
 
     @property
     def order(self) -> tuple[int, int]:

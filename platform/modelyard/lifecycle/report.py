@@ -12,13 +12,18 @@ from modelyard.lifecycle.phases import Phase
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A version as callers see it. Fixed for the life of an app: it comes from the manifest."""
+    """A version as callers see it. Fixed for the life of an app: it comes from the manifest.
+
+    embedding_space: versions of one space give vectors that can be compared; None for a space of
+    its own, and for what embeds nothing.
+    """
 
     version: str
     kind: Kind
     digest: str
     max_context_tokens: int
     max_output_tokens: int | None
+    embedding_space: str | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Description:
@@ -28,6 +33,7 @@ class Description:
             digest=manifest.digest(),
             max_context_tokens=manifest.limits.max_context_tokens,
             max_output_tokens=manifest.limits.max_output_tokens,
+            embedding_space=manifest.embedding_space,
         )
 
     @property

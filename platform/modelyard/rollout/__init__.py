@@ -1,0 +1,1 @@
+"""Rollouts: the plan, the state machine, and the gates that look at a canary. Pure."""
