@@ -59,8 +59,8 @@ class Published:
 
     weights: (rollout id, percent of conversations on the canary, 0..100). finished: the rollouts
     among them that never start again. shadows: (rollout id, percent of requests to the stable
-    version that are copied to the canary). revoked: key ids. held: why no rollout may move on its own;
-    empty when they may.
+    version that are copied to the canary). revoked: key ids. held: why no rollout may move on its
+    own; empty when they may.
     """
 
     epoch: int
