@@ -71,7 +71,7 @@ class Signals:
             return AppSignal(VersionSignal(), None, 0.0)
         board, at = self._reading
         age_s = now - at
-        known = board.versions.get(version, VersionSignal())
+        known = board.of_version(version)
         return AppSignal(known.in_cell(cells, age_s), age_s, board.up_s)
 
     def decided(self, app: str, decision: Decision) -> None:

@@ -24,6 +24,7 @@ from modelyard.quota.figures import Key
 from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.telemetry.exposition import Scrape
 from modelyard.telemetry.process_metrics import ProcessMetrics
+from modelyard.telemetry.rollout_metrics import RolloutMetrics
 from modelyard.tenancy.claim import verify
 
 log = logging.getLogger("modelyard.control")
@@ -50,6 +51,7 @@ class ControlHost:
         self._ingress: Any = None
         journal = Journal(open_store(state_path, settings.home))
         self._service = ControlService(journal, self._publish)
+        self._metrics.add(RolloutMetrics(lambda: self._service.rollouts.shown))
 
     async def start(self) -> None:
         """Take the epoch. Raises what ControlService.start does: Serve then tries again."""

@@ -78,7 +78,12 @@ class FollowControl:
         pipeline, gate = self._pipeline, self._pipeline.metering.gate
         yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
         quota = gate.report(pipeline.now()) if pipeline.table is not None else None
-        report = ControlReport(pipeline.ingress, quota, self._usage.report(yesterday))
+        report = ControlReport(
+            pipeline.ingress,
+            quota,
+            self._usage.report(yesterday),
+            pipeline.outcomes.batches(pipeline.now()),
+        )
         reply = await self._control.exchange(report)
         if (reply is None) != self._silent:
             self._silent = reply is None
@@ -86,6 +91,7 @@ class FollowControl:
         if reply is None:
             return False
         pipeline.obey(reply.word)
+        pipeline.outcomes.taken(reply.outcomes_taken)
         if reply.quota is None:
             return False
         gate.take(reply.quota, pipeline.now())

@@ -29,8 +29,12 @@ from modelyard.control.usage import UsageLedger
 from modelyard.ingress import admin, metrics
 from modelyard.ingress.app import build_app
 from modelyard.ingress.by_handle import ByHandle
+from modelyard.ingress.judge import Judge
 from modelyard.ingress.peers import Peers
 from modelyard.ingress.pipeline import Pipeline
+from modelyard.ingress.shadow import Shadow
+from modelyard.ingress.shadow_call import ShadowCalls
+from modelyard.ingress.shadow_metrics import ShadowMetrics
 from modelyard.ingress.usage import count
 from modelyard.quota.figures import Key
 from modelyard.quota.messages import HolderReport, SplitReply
@@ -68,9 +72,10 @@ class Ingress:
         if self._tracing is not None:
             self._metrics.add(self._tracing.queue)
         self._signing_keys = JwksSource()
+        transport = RayTransport()
         self._pipeline = Pipeline(
             secret,
-            RayTransport(),
+            transport,
             Fleet(),
             write_log=self._written,
             observer=RequestObserver(counts, self._tracing),
@@ -78,6 +83,12 @@ class Ingress:
             signing_keys=self._signing_keys,
         )
         self._metrics.add(QuotaMetrics(lambda: self._pipeline.metering.gate.tallies))
+        # Its records go to the log alone: nobody asked for what they are of.
+        calls = ShadowCalls(self._pipeline, transport, secret, self._log.write)
+        judge = Judge(self._pipeline, calls)
+        shadow = Shadow(self._pipeline, calls, judge)
+        self._pipeline.observers = (shadow, judge)
+        self._metrics.add(ShadowMetrics(shadow, judge))
         self._scraper = PlatformScraper(self._metrics, Cell(app, context.deployment), Board())
         self._control = RayControl(secret, app)
         self._pipeline.metering.recall = self._control.recall
@@ -151,9 +162,12 @@ class Ingress:
     def _written(self, record: RequestRecord) -> None:
         self._log.write(record)
         count(self._usage, record)
+        self._pipeline.outcomes.add(record)
 
     def __del__(self) -> None:
         """Serve calls this when the replica has drained: the last log lines reach the disk."""
+        for observer in self._pipeline.observers:
+            observer.close()
         self._log.close()
         if self._tracing is not None:
             self._tracing.close()

@@ -12,6 +12,7 @@ from modelyard.control.reading import IngressEntry, Reading
 from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import Phase
 from modelyard.lifecycle.probes import Probes
+from tests.cli.rollout_views import a_view
 
 READY = ReplicaView("r-1", Phase.READY, 60.4, 12.34, 3, 41, 0.2, None)
 LOADING = ReplicaView("r-2", Phase.LOADING, 7.0, 9.0, 0, 42, 6.0, None)
@@ -100,6 +101,19 @@ def test_ingresses_show_their_table_and_control_its_word() -> None:
         "  override floor gen@1.0.0 2, for 60 s more, by ops-1: a launch",
         "  revoked keys: beta-1",
     ]
+
+
+def test_control_tells_more_of_a_rollout_than_the_board() -> None:
+    """And of one that it does not have any more, the weight that is still published."""
+    view = a_view(id="r-1", waits_for="requests: the canary answered 188 of 300")
+    lines = board_lines(reading(), [view])
+    assert lines[2:4] == [
+        "  rollout r-1: Holding, 25 % on the canary: waits for requests: the canary answered 188 "
+        "of 300; 4 min of the hold left",
+        "  rollout r-2: 100 % on the canary, finished",
+    ]
+    assert board_record(reading(), [view])["rollouts"] == [view]
+    assert board_record(reading())["rollouts"] == []
 
 
 def test_a_refused_table_is_shouted() -> None:

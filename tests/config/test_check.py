@@ -19,7 +19,9 @@ from modelyard.artifacts.store import resolve as resolve_address
 from modelyard.config.check import RULES, check_document
 from modelyard.config.document import parse_document
 from modelyard.config.faults import Fault, Severity
+from modelyard.config.rollout import Gates
 from modelyard.config.rules.environment import RESERVED, RESERVED_PREFIXES
+from modelyard.config.rules.rollouts import samples_for
 from modelyard.config.rules.safety import RAY_PORTS
 from modelyard.contract.operations import Kind
 from modelyard.testing.manifests import a_manifest
@@ -113,6 +115,16 @@ SECOND_INGRESS = """- {name: second, route_prefix: /, import_path: deployments.i
 ROUTES = f"{INGRESS}.user_config.routes"
 ASSISTANT = f"{ROUTES}.support-assistant"
 STABLE = "          stable: smollm2-135m-instruct@1.0.0\n"
+ROLLOUT = f"{ASSISTANT}.rollout"
+
+
+def rollout_line(plan: str) -> str:
+    """The assistant's stable version, a canary whose app is not there, and a plan."""
+    return (
+        f"{STABLE}          canary: smollm2-135m-instruct@1.1.0\n"
+        f"          rollout: {{{plan}}}  # a plan\n"
+    )
+
 
 WRONG = {
     "a redeploy that stops the good replica first": Wrong(
@@ -348,6 +360,99 @@ WRONG = {
         "its kind is classifier, that of smollm2-135m-instruct@1.0.0 is generator",
         mark="          canary: support-intent@1.0.0",
         value="support-intent@1.0.0",
+    ),
+    "two rollouts of one id": Wrong(
+        "support-rerank: {stable: minilm-reranker@1.0.0}",
+        "support-rerank: {stable: minilm-reranker@1.0.0, canary: x@1, rollout: {id: r-1}}",
+        f"{ROUTES}.support-rerank.rollout.id",
+        "the rollout of support-assistant has this id too: give each its own",
+        value="r-1",
+        also=(STABLE, rollout_line("id: r-1")),
+    ),
+    "a rollout that nobody meets": Wrong(
+        STABLE,
+        rollout_line("id: r-1, tenants: [nightly]"),
+        f"{ROLLOUT}.tenants",
+        "no tenant of these may use support-assistant and has the arm canary",
+        mark="# a plan",
+        severity=Severity.WARNING,
+    ),
+    "a canary that no tenant has the arm for": Wrong(
+        STABLE,
+        rollout_line("id: r-1"),
+        ROLLOUT,
+        "no tenant may use support-assistant and has the arm canary",
+        mark="# a plan",
+        severity=Severity.WARNING,
+        also=('models: ["*"]}', 'models: ["*"], arms: [stable]}'),
+    ),
+    "a step that says nothing": Wrong(
+        STABLE,
+        rollout_line("id: r-1, min_samples: 50"),
+        f"{ROLLOUT}.min_samples",
+        "50 requests say nothing about 0.5 points of errors: set at least 200",
+        mark="# a plan",
+        value=50,
+        severity=Severity.WARNING,
+    ),
+    "a step shorter than an answer": Wrong(
+        STABLE,
+        rollout_line("id: r-1, hold_s: 30"),
+        f"{ROLLOUT}.hold_s",
+        "a step of 30 s may end before its slowest requests: set at least deadlines.total_s, 60",
+        mark="# a plan",
+        value=30,
+        severity=Severity.WARNING,
+    ),
+    "a margin of quality that so few judgements cannot show": Wrong(
+        STABLE,
+        rollout_line("id: r-1, gates: {quality: {judgements: 100}}"),
+        f"{ROLLOUT}.gates.quality.judgements",
+        "an equal canary would often be held; set at least 248",
+        mark="# a plan",
+        value=100,
+        severity=Severity.WARNING,
+    ),
+    "a judge that there is not": Wrong(
+        STABLE,
+        rollout_line("id: r-1, judge: {model: support-asistant}"),
+        f"{ROLLOUT}.judge.model",
+        "no route has this name: did you mean support-assistant?",
+        mark="# a plan",
+        value="support-asistant",
+    ),
+    "a judge of its own answers": Wrong(
+        STABLE,
+        rollout_line("id: r-1, judge: {model: support-assistant}"),
+        f"{ROLLOUT}.judge.model",
+        "a model would judge its own answers: name another",
+        mark="# a plan",
+        value="support-assistant",
+    ),
+    "a judge that does not write": Wrong(
+        STABLE,
+        rollout_line("id: r-1, judge: {model: support-intent}"),
+        f"{ROLLOUT}.judge.model",
+        "support-intent@1.0.0 is a classifier, and a judge writes: name another",
+        mark="# a plan",
+        value="support-intent",
+    ),
+    "a judge that may read nothing": Wrong(
+        STABLE,
+        rollout_line("id: r-1, gates: {quality: {}}, judge: {url: 'http://judge'}"),
+        f"{ROLLOUT}.judge",
+        "no tenant of support-assistant agreed, so it would read nothing: set `judged: true`",
+        mark="# a plan",
+        severity=Severity.WARNING,
+    ),
+    "a judge that no gate listens to": Wrong(
+        STABLE,
+        rollout_line("id: r-1, judge: {url: 'http://judge'}"),
+        f"{ROLLOUT}.judge",
+        "no gate looks at what it says: add gates.quality",
+        mark="# a plan",
+        severity=Severity.WARNING,
+        also=('priority: interactive, models: ["*"]}', 'judged: true, models: ["*"]}'),
     ),
     "a failover of another kind": Wrong(
         STABLE,
@@ -942,31 +1047,89 @@ def test_no_embedder_stands_in_for_another(models: Path) -> None:
     (fault,) = check(text, models)
     assert fault.path == f"{ROUTES}.support-embed.overload.fallback"
     assert (fault.value, fault.severity) == ("small@1.0.0", Severity.ERROR)
-    assert fault.message.endswith("vectors of two embedders cannot be compared; remove it")
+    assert fault.message.endswith("an embedder has no stand-in; remove it")
+
+
+def embedder_with_a_canary(models: Path, space: str | None) -> list[Fault]:
+    stable = read_manifest(models / "all-minilm-l6-v2" / "1.0.0")
+    update = {"name": "small", "embedding_space": space}
+    put_manifest(models, stable.model_copy(update=update))
+    canary = {"canary": "small@1.0.0", "rollout": {"id": "r-1"}}
+    return check(with_a_second("all-minilm-l6-v2", "small", canary, "support-embed"), models)
+
+
+def test_an_embedder_may_have_a_canary_of_its_own_space(models: Path) -> None:
+    assert embedder_with_a_canary(models, "tiny") == []
+
+
+@pytest.mark.parametrize(("space", "named"), [("other", "other"), (None, "not given")])
+def test_an_embedders_canary_of_another_space_is_refused_and_both_are_named(
+    space: str | None, named: str, models: Path
+) -> None:
+    (fault,) = embedder_with_a_canary(models, space)
+    assert (fault.path, fault.severity) == (f"{ROUTES}.support-embed.canary", Severity.ERROR)
+    assert fault.message.startswith(
+        f"its embedding_space is {named}, that of the stable version is tiny, and only"
+    )
+
+
+def test_nothing_is_said_of_a_space_that_cannot_be_read_here(models: Path) -> None:
+    canary = {"canary": "far@1.0.0", "rollout": {"id": "r-1"}}
+    text = with_a_second("all-minilm-l6-v2", "far", canary, "support-embed")
+    paths = [fault.path for fault in check(text, models)]  # there is no such folder
+    assert paths == ["applications.6.args.artifact"]
+
+
+def test_an_embedder_has_no_failover(models: Path) -> None:
+    add_manifest(models, "all-minilm-l6-v2", "small", None)
+    failover = {"constraints": [{"failover": "small@1.0.0"}]}
+    (fault,) = check(with_a_second("all-minilm-l6-v2", "small", failover, "support-embed"), models)
+    assert (fault.path[-8:], fault.severity) == ("failover", Severity.WARNING)
+    assert fault.message.endswith("an embedder has no stand-in; give it an alias of its own")
+
+
+PLAN = {
+    "id": "assistant-1.1",
+    "gates": {"quality": {"margin_points": 5}},
+    "judge": {"model": "judge"},
+}
+
+
+def test_a_plan_that_can_be_decided_is_fine(models: Path) -> None:
+    add_manifest(models, "smollm2-135m-instruct", "next", 1024)
+    add_manifest(models, "smollm2-135m-instruct", "critic", 1024)
+    canary = {"canary": "next@1.0.0", "rollout": PLAN}
+    root = yaml.safe_load(
+        with_a_second("smollm2-135m-instruct", "next", canary, "support-assistant")
+    )
+    judge = copy.deepcopy(root["applications"][2])
+    judge |= {"name": "critic@1.0.0"}
+    judge["args"]["artifact"] = "file://~/.modelyard/models/critic/1.0.0"
+    root["applications"].append(judge)
+    for one in root["applications"][:2]:
+        table = one["deployments"][0]["user_config"]
+        table["tenants"]["demo"]["judged"] = True
+        table["routes"]["judge"] = {"stable": "critic@1.0.0"}
+    assert check(yaml.safe_dump(root, sort_keys=False), models) == []
 
 
 @pytest.mark.parametrize(
-    ("space", "severity", "advice"),
+    ("gates", "generates", "needed"),
     [
-        ("tiny", Severity.WARNING, "nothing is ever sent to it"),
-        ("other", Severity.ERROR, "its embedding_space is other, that of the stable version is"),
+        ({}, True, 200),
+        ({"errors": None}, True, 166),
+        ({"errors": {"margin_points": 0.1}}, True, 1000),
+        ({"errors": None, "tokens": {"margin_percent": 10}}, True, 357),
+        ({"errors": None}, False, 100),
+        ({"errors": None, "e2e": None}, False, 0),
+        ({"errors": None, "e2e": None, "tokens": None}, True, 100),
     ],
 )
-def test_arms_of_an_embedder_share_a_space(
-    space: str, severity: Severity, advice: str, models: Path
+def test_how_many_requests_a_gate_needs(
+    gates: dict[str, Any], generates: bool, needed: int
 ) -> None:
-    put_manifest(
-        models,
-        read_manifest(models / "all-minilm-l6-v2" / "1.0.0").model_copy(
-            update={"name": "small", "embedding_space": space}
-        ),
-    )
-    canary = {"canary": "small@1.0.0"}
-    text = with_a_second("all-minilm-l6-v2", "small", canary, "support-embed")
-    (fault,) = check(text, models)
-    assert (fault.path, fault.severity) == (f"{ROUTES}.support-embed.canary", severity)
-    assert fault.message.startswith(advice)
-    assert fault.message.endswith("give it an alias of its own")
+    found = samples_for(Gates.model_validate(gates), generates=generates)
+    assert max((count for count, _ in found), default=0) == needed
 
 
 def test_a_version_for_two_accelerators_is_fine_with_two(models: Path) -> None:

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ ANSWERS = st.builds(
     rollout=NAMES,
     time_s=st.integers(0, 2**40 - 1),
     nonce=st.binary(min_size=6, max_size=6),
+    conversation=st.from_regex(r"([0-9a-f]{12})?", fullmatch=True),
 )
 
 
@@ -28,6 +30,12 @@ def test_what_was_minted_is_read_back(answer: AnswerId, tenant: str, secret: byt
     text = mint(answer, tenant, secret)
     assert re.fullmatch(r"[A-Za-z0-9_-]+", text)
     assert read(text, tenant, secret) == answer
+
+
+def test_an_id_of_no_conversation_is_no_longer_than_before_there_were_any() -> None:
+    named = AnswerId("gen@1.0.0", "canary", "r-1", 0, b"nonce!", "0123456789ab")
+    assert read(mint(named, "alpha", SECRET), "alpha", SECRET).conversation == "0123456789ab"
+    assert len(MINTED) < len(mint(replace(ANSWER, conversation="0" * 12), "alpha", SECRET))
 
 
 @pytest.mark.parametrize("prefix", ["chatcmpl-", "cmpl-"])

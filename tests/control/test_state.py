@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelyard.contract.errors import ConfigError, InvalidRequest, NotFound
-from modelyard.control.published import Published
+from modelyard.control.published import Override, Published
+from modelyard.control.rollout_states import WHOLE_LOGS, keep
 from modelyard.control.state import (
     MAX_OVERRIDES,
     OLDER_THAN_THE_BOARD,
@@ -23,6 +24,8 @@ from modelyard.control.state import (
     set_weight,
     take_over,
 )
+from modelyard.rollout.phases import RolloutPhase
+from modelyard.rollout.record import RolloutRecord, decide
 
 NOW = 1_000.0
 BY = By("ops-1", "because", NOW)
@@ -164,3 +167,85 @@ def test_a_new_epoch_is_later_than_store_and_board(
     assert order > kept
     assert following.epoch > max(kept[0], held[0] if held else 0) - (held is None)
     assert held is None or order > held
+
+
+HELD = RolloutRecord(
+    id="r-1",
+    alias="chat",
+    stable="gen@1",
+    canary="gen@2",
+    phase=RolloutPhase.HOLDING,
+    percent=25.0,
+    since=NOW,
+    weight_since=NOW,
+    author="control",
+    reason="a step",
+)
+
+
+def a_later_word(percent: float, finished: bool, *overrides: Override) -> Published:
+    return Published(
+        epoch=9,
+        revision=9,
+        weights=(("r-1", percent),),
+        finished=frozenset({"r-1"} if finished else ()),
+        overrides=overrides,
+    )
+
+
+def test_a_record_and_its_weight_are_of_one_revision() -> None:
+    state = keep(State(), HELD)
+    assert state.revision == 1
+    assert (state.weights["r-1"].percent, state.weights["r-1"].finished) == (25, False)
+    assert keep(state, HELD) is state
+    assert decode(state.encode()) == state
+
+
+def test_an_end_is_never_taken_back() -> None:
+    over = HELD.model_copy(update={"phase": RolloutPhase.ROLLED_BACK, "percent": 0.0})
+    state = keep(State(), over)
+    assert keep(state, HELD) is state
+
+
+@pytest.mark.parametrize(
+    ("percent", "finished", "phase"),
+    [
+        (25, False, RolloutPhase.HOLDING),
+        (5, False, RolloutPhase.PAUSED),
+        (100, False, RolloutPhase.PAUSED),
+        (0, True, RolloutPhase.ROLLED_BACK),
+        (100, True, RolloutPhase.PROMOTED),
+    ],
+)
+def test_a_later_word_of_the_board_beats_the_record_of_an_older_store(
+    percent: float, finished: bool, phase: RolloutPhase
+) -> None:
+    state = take_over(keep(State(epoch=3), HELD), a_later_word(percent, finished), NOW + 5)
+    record = state.rollouts["r-1"]
+    assert (record.phase, record.percent, record.over) == (phase, percent, finished)
+    assert (state.weights["r-1"].percent, state.weights["r-1"].finished) == (percent, finished)
+    assert state.held == OLDER_THAN_THE_BOARD
+    if phase is not HELD.phase:
+        assert record.history[-1].author == "board"
+
+
+def test_what_control_wished_for_is_not_restored_as_an_operators_override() -> None:
+    floor = Override("floor", "gen@2", 1.0, "rollout:r-1", "kept", 300.0)
+    other = Override("floor", "gen@1", 2.0, "ops-1", "x", 300.0)
+    word = a_later_word(0, True, floor, other)
+    state = take_over(keep(State(epoch=3), HELD), word, NOW)
+    assert [one.author for one in state.overrides] == ["ops-1"]
+    assert state.rollouts["r-1"].kept_until == NOW + 300
+
+
+def test_logs_of_rollouts_long_over_are_cut_and_their_ids_are_not() -> None:
+    state = State()
+    for number in range(WHOLE_LOGS + 3):
+        record = HELD.model_copy(update={"id": f"r-{number}"})
+        at = NOW + number
+        for _ in range(2):
+            record, _ = decide(record, RolloutPhase.PAUSED, "paused", "x", at, author="ops-1")
+        record, _ = decide(record, RolloutPhase.PROMOTED, "promoted", "x", at)
+        state = keep(state, record)
+    lengths = [len(state.rollouts[f"r-{number}"].history) for number in range(WHOLE_LOGS + 3)]
+    assert lengths == [1] * 3 + [3] * WHOLE_LOGS

@@ -52,3 +52,13 @@ def test_the_bearer_key_is_declared() -> None:
     for path, _ in ROUTES:
         for requirement in whole["paths"][path]["post"]["security"]:
             assert set(requirement) <= set(whole["components"]["securitySchemes"])
+
+
+def test_feedback_is_described_as_one_word_of_three() -> None:
+    described = document(InMemoryIngress().app)["paths"]["/v1/feedback"]["post"]
+    schema = described["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["required"] == ["id"]
+    assert [one["required"] for one in schema["oneOf"]] == [["score"], ["thumbs"], ["label"]]
+    # A null says nothing, so a word may not be one.
+    assert all("anyOf" not in schema["properties"][name] for name in ("score", "thumbs", "label"))
+    assert set(described["responses"]) >= {"200", "400", "401", "403", "404"}

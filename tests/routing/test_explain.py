@@ -9,9 +9,10 @@ from modelyard.routing.arms import bucket
 from modelyard.routing.cells import InFlight
 from modelyard.routing.explain import Explanation, explain, tell_cell
 from modelyard.routing.fleet import Fleet
+from modelyard.routing.pins import Pin, Turn
 from modelyard.routing.resolve import resolve
 from modelyard.routing.steering import Steering
-from modelyard.routing.trail import Trail
+from modelyard.routing.trail import Step, Trail
 from modelyard.tenancy.authenticator import Authenticator, Caller
 from modelyard.testing.in_memory import ALPHA_KEY, BETA_KEY, SECRET, post, table_record
 
@@ -104,6 +105,49 @@ def test_a_constraint_is_told() -> None:
 def test_a_refusal_is_the_last_step() -> None:
     refused = explained(who=caller(BETA_KEY)).steps[-1]
     assert (refused.name, refused.facts) == ("refused", {"status": 403, "reason": "entitlement"})
+
+
+@pytest.mark.parametrize(
+    ("steering", "words"),
+    [
+        (Steering({"r-1": 0.0}, finished=frozenset({"r-1"})), "stable, gen@1.0.0: the rollout is"),
+        (Steering({"r-1": 100.0}, finished=frozenset({"r-1"})), "canary, gen@2.0.0: the rollout"),
+        (Steering(shadows={"r-1": 5.0}), "stable, gen@1.0.0: the rollout only copies"),
+        (Steering(), "stable, gen@1.0.0: control has given the rollout no weight"),
+    ],
+)
+def test_the_state_of_the_rollout_is_told(steering: Steering, words: str) -> None:
+    explanation = explain(
+        "chat", Operation.CHAT, caller(), table_of(), FLEET, steering, InFlight(), key="c", nonce=""
+    )
+    (arm,) = [step.words for step in explanation.steps if step.name == "arm"]
+    assert arm.startswith(words)
+
+
+def test_a_pin_is_told_and_why_one_was_ignored() -> None:
+    def told(turn: Turn) -> Step:
+        trail = Trail()
+        table = table_of(rollout={"id": "r-1", "conversations": "pin"})
+        steering = Steering({"r-1": 1.0})
+        resolve(
+            "chat",
+            Operation.CHAT,
+            caller(),
+            table,
+            FLEET,
+            steering,
+            key="c",
+            turn=turn,
+            trail=trail,
+        )
+        return next(step for step in trail.steps if step.name == "arm")
+
+    followed = told(Turn(Pin("gen@2.0.0", "r-1"), goes_on=True))
+    assert followed.words == "canary, gen@2.0.0: its pin says so, whatever the draw"
+    assert (followed.facts["why"], followed.facts["rollout"]) == ("pin", None)
+    ignored = told(Turn(Pin("gen@3.0.0", "r-1"), goes_on=True))
+    assert ignored.words.endswith("; its pin is ignored: unknown_version")
+    assert ignored.facts["pin_ignored"] == "unknown_version"
 
 
 @pytest.mark.parametrize("percent", [0.0, 100.0])

@@ -10,7 +10,9 @@ from modelyard.config.table import Table, parse_table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded, RequestError
 from modelyard.contract.operations import Kind, Operation
 from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.report import Post
 from modelyard.routing.fleet import Fleet
+from modelyard.routing.pins import Pin, Turn
 from modelyard.routing.pool import Cell, Pool
 from modelyard.routing.resolve import NotLoaded, Target, resolve, visible_aliases
 from modelyard.routing.steering import Steering
@@ -287,14 +289,82 @@ def test_failover_never_crosses_kinds_and_is_not_for_embedders() -> None:
             resolve(alias, operation, ALPHA, table, fleet)
 
 
-def test_an_embedder_is_never_split() -> None:
+def of_space(version: str, space: str | None) -> Post:
+    made = post(version, Kind.EMBEDDER)
+    assert made.report.description is not None
+    described = replace(made.report.description, embedding_space=space)
+    return replace(made, report=replace(made.report, description=described))
+
+
+@pytest.mark.parametrize(
+    ("stable", "canary", "is_split"),
+    [("s", "s", True), ("s", "t", False), (None, None, False), ("s", None, False)],
+)
+def test_an_embedder_is_split_only_inside_one_space(
+    stable: str | None, canary: str | None, is_split: bool
+) -> None:
     fleet = Fleet()
-    fleet.update([post("emb@1.0.0", Kind.EMBEDDER), post("emb@2.0.0", Kind.EMBEDDER)])
+    fleet.update([of_space("emb@1.0.0", stable), of_space("emb@2.0.0", canary)])
     split = {"stable": "emb@1.0.0", "canary": "emb@2.0.0", "rollout": {"id": "r-1"}}
     routes = table_record()["routes"] | {"team/embed": split}
     table = parse_table(table_record(routes=routes))
     target = resolve("team/embed", Operation.EMBED, ALPHA, table, fleet, ALL, nonce="n")
-    assert (target.version, target.arm) == ("emb@1.0.0", "stable")
+    expected = ("emb@2.0.0", "canary") if is_split else ("emb@1.0.0", "stable")
+    assert (target.version, target.arm) == expected
+
+
+def test_an_embedder_whose_canary_nobody_has_seen_is_not_split() -> None:
+    fleet = Fleet()
+    fleet.update([of_space("emb@1.0.0", "s")])
+    split = {"stable": "emb@1.0.0", "canary": "emb@2.0.0", "rollout": {"id": "r-1"}}
+    table = parse_table(table_record(routes=table_record()["routes"] | {"team/embed": split}))
+    target = resolve("team/embed", Operation.EMBED, ALPHA, table, fleet, ALL, nonce="n")
+    assert (target.version, target.missing) == ("emb@1.0.0", "")
+
+
+def test_a_canary_is_nobodys_failover() -> None:
+    table = table_of(constraints=[{"failover": "gen@2.0.0"}])
+    rolled_back = Steering({"r-1": 0.0}, finished=frozenset({"r-1"}))
+    with pytest.raises(NotLoaded):
+        steered(rolled_back, table, fleet_of("gen@2.0.0"))
+
+
+@given(
+    turn=st.sampled_from(
+        [Turn(), Turn(goes_on=True), Turn(Pin("gen@2.0.0", "r-1")), Turn(refused="invalid")]
+    ),
+    conversations=st.sampled_from(["turn", "pin"]),
+    failover=st.sampled_from([None, "gen@2.0.0", "gen@3.0.0"]),
+    ready=st.sets(st.sampled_from(["gen@1.0.0", "gen@2.0.0", "gen@3.0.0"])),
+    steering=st.sampled_from(
+        [
+            Steering({"r-1": 0.0}, finished=frozenset({"r-1"})),
+            Steering(finished=frozenset({"r-1"})),
+            Steering({"r-1": 0.0}),
+            Steering({"r-1": 0.0}, shadows={"r-1": 50.0}),
+            Steering(),
+        ]
+    ),
+    key=st.text(max_size=5),
+)
+def test_after_a_rollback_only_an_evaluator_reaches_the_canary(
+    turn: Turn,
+    conversations: str,
+    failover: str | None,
+    ready: set[str],
+    steering: Steering,
+    key: str,
+) -> None:
+    plan = {"id": "r-1", "conversations": conversations}
+    table = table_of(rollout=plan, constraints=[{"failover": failover}])
+    fleet = fleet_of(*ready)
+    with contextlib.suppress(NotLoaded):
+        target = steered(steering, table, fleet, key=key, nonce="n", turn=turn)
+        assert target.version != "gen@2.0.0"
+    if "gen@2.0.0" in ready:
+        entitled = replace(EVALUATOR, claim=replace(EVALUATOR.claim, models=("chat",)))
+        named = resolve("gen@2.0.0", Operation.CHAT, entitled, table, fleet, steering)
+        assert (named.version, named.rollout) == ("gen@2.0.0", "")
 
 
 DEDICATED = table_of(constraints=[{"tenants": ["alpha"], "cell": "b"}])

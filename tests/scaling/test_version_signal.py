@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,3 +107,18 @@ def test_cells_together_get_all_of_it_and_never_fewer_replicas_than_asked(
     assert cell.floor is not None
     assert replicas <= cell.floor.replicas * cells < replicas + cells
     assert abs(cell.waiting * cells - waiting) < 1e-6
+
+
+def test_a_freeze_of_everything_holds_every_version_and_one_of_a_rollout_none() -> None:
+    everything = Override("freeze", "*", None, "ops-1", "a release", 30.0)
+    published = Published(1, 1, overrides=(everything, override("floor", 2)))
+    signal = BoardSignal.of(Reading((), (), (), published, 0.2, up_s=60.0))
+    for version in (GEN, "never-named@1"):
+        frozen = signal.of_version(version).freeze
+        assert frozen is not None
+        assert (frozen.author, frozen.left_s) == ("ops-1", 30.0)
+    assert signal.of_version(GEN).floor == Bound(2, "ops-1", 60.0)
+    rollout = replace(everything, target="rollout:r-1")
+    published = Published(1, 1, overrides=(rollout,))
+    signal = BoardSignal.of(Reading((), (), (), published, 0.2, up_s=60.0))
+    assert signal.of_version(GEN) == VersionSignal()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from modelyard import __version__
-from modelyard.cli import bench, keys, models, override, replicas, route
+from modelyard.cli import bench, keys, models, override, replicas, rollout, route
 from modelyard.cli.check import check
 from modelyard.cli.down import down
 from modelyard.cli.status import status
@@ -32,6 +32,7 @@ app.command()(why)
 app.add_typer(models.app, name="models", help="Make and list model artifacts.")
 app.add_typer(keys.app, name="keys", help="Make, list and revoke API keys.")
 app.add_typer(route.app, name="route", help="Where requests go.")
+app.add_typer(rollout.app, name="rollout", help="Canaries: look, approve, roll back.")
 app.add_typer(override.app, name="override", help="Beat the file for a time.")
 app.add_typer(replicas.app, name="replicas", help="List, drain and replace replicas.")
 app.add_typer(bench.app, name="bench")

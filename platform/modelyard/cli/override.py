@@ -28,7 +28,8 @@ def add(
         str,
         typer.Argument(
             help="limit: TENANT/FIELD, or route:ALIAS/max_queued_requests (or max_queued_tokens); "
-            "floor, ceiling, freeze: a version; drain: an app (a replica: `modelyard replicas`)."
+            "floor, ceiling: a version; freeze: a version, rollout:ID, or * for all that moves by "
+            "itself; drain: an app (a replica: `modelyard replicas`)."
         ),
     ],
     reason: Annotated[str, typer.Option(help="Shown to whoever looks.")],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cluster.observe import AppView, ReplicaView
+from modelyard.cli.rollout_words import brief
 from modelyard.cli.serve_message import telling_line
 from modelyard.control.published import Published
 from modelyard.control.reading import IngressEntry, Reading
@@ -35,8 +37,11 @@ def app_lines(apps: list[AppView]) -> list[str]:
     return lines
 
 
-def board_lines(reading: Reading) -> list[str]:
-    """The ingresses with their tables, control's last word, and what beats the file."""
+def board_lines(reading: Reading, rollouts: Sequence[dict[str, Any]] = ()) -> list[str]:
+    """The ingresses with their tables, control's last word, and what beats the file.
+
+    rollouts: control's own views; without them the board tells the weights only.
+    """
     lines = [_ingress(entry) for entry in reading.ingresses]
     if reading.published is None:
         return [*lines, "control: nothing was ever published"]
@@ -46,10 +51,10 @@ def board_lines(reading: Reading) -> list[str]:
     lines.append(f"control:{silent} {word}")
     if published.held:
         lines.append(f"  rollouts are HELD: {published.held}")
-    return lines + _word_lines(published)
+    return [*lines, *_rollouts(published, {one["id"]: one for one in rollouts}), *_word(published)]
 
 
-def board_record(reading: Reading) -> dict[str, Any]:
+def board_record(reading: Reading, rollouts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """The same for `-o json`."""
     published = reading.published
     return {
@@ -67,6 +72,7 @@ def board_record(reading: Reading) -> dict[str, Any]:
             for entry in reading.ingresses
         ],
         "control": None if published is None else _control(published, reading.published_age_s),
+        "rollouts": list(rollouts),
     }
 
 
@@ -93,12 +99,18 @@ def _control(published: Published, age_s: float | None) -> dict[str, Any]:
     }
 
 
-def _word_lines(published: Published) -> list[str]:
-    lines = [
-        f"  rollout {rollout}: {percent:g} % on the canary"
-        + (", finished" if rollout in published.finished else "")
-        for rollout, percent in published.weights
-    ]
+def _rollouts(published: Published, views: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """A line each: those that the table has, and those whose weight is still published."""
+    for view in views.values():
+        yield f"  {brief(view)}"
+    for rollout, percent in published.weights:
+        if rollout not in views:
+            over = ", finished" if rollout in published.finished else ""
+            yield f"  rollout {rollout}: {percent:g} % on the canary{over}"
+
+
+def _word(published: Published) -> list[str]:
+    lines = []
     for one in published.overrides:
         value = "" if one.value is None else f" {one.value:g}"
         lines.append(

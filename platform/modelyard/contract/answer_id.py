@@ -22,20 +22,27 @@ _MAC_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class AnswerId:
-    """Which version and arm gave an answer, and when (Unix seconds)."""
+    """Which version and arm gave an answer, and when (Unix seconds).
+
+    conversation: a short hash, "" where the answer belongs to no rollout or to no conversation.
+    """
 
     version: str
     arm: str
     rollout: str
     time_s: int
     nonce: bytes
+    conversation: str = ""
 
 
 def mint(answer: AnswerId, tenant: str, secret: bytes) -> str:
     """Text of `[A-Za-z0-9_-]`. The tenant is in the signature only: the id does not name it."""
     if len(answer.nonce) != _NONCE_BYTES:
         raise ValueError(f"a nonce has {_NONCE_BYTES} bytes")
-    names = "\0".join((answer.version, answer.arm, answer.rollout)).encode()
+    names = "\0".join(
+        (answer.version, answer.arm, answer.rollout)
+        + ((answer.conversation,) if answer.conversation else ())
+    ).encode()
     payload = answer.time_s.to_bytes(_TIME_BYTES, "big") + answer.nonce + names
     return base64.urlsafe_b64encode(_mac(payload, tenant, secret) + payload).decode().rstrip("=")
 
@@ -61,11 +68,14 @@ def _read(text: str, tenant: str, secret: bytes) -> AnswerId | None:
         return None
     signature, payload = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
     names = payload[_TIME_BYTES + _NONCE_BYTES :].split(b"\0")
-    if len(names) != 3 or not hmac.compare_digest(_mac(payload, tenant, secret), signature):
+    if len(names) not in (3, 4):
         return None
-    version, arm, rollout = (name.decode() for name in names)
+    if not hmac.compare_digest(_mac(payload, tenant, secret), signature):
+        return None
+    version, arm, rollout, *rest = (name.decode() for name in names)
     nonce = payload[_TIME_BYTES : _TIME_BYTES + _NONCE_BYTES]
-    return AnswerId(version, arm, rollout, int.from_bytes(payload[:_TIME_BYTES], "big"), nonce)
+    time_s = int.from_bytes(payload[:_TIME_BYTES], "big")
+    return AnswerId(version, arm, rollout, time_s, nonce, rest[0] if rest else "")
 
 
 def _mac(payload: bytes, tenant: str, secret: bytes) -> bytes:

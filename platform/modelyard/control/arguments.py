@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -12,6 +12,7 @@ from modelyard.config.tenants import KeyId
 from modelyard.control.published import OverrideKind
 
 MAX_EXPIRY_S: Final = 7 * 86_400.0
+MAX_JUDGEMENTS: Final = 1000  # of one call; a golden set is sent in parts
 
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -23,7 +24,7 @@ class Arguments(Frozen):
 
 
 class WeightBody(Arguments):
-    """percent: of conversations on the canary. finish: it never changes again."""
+    """percent: of conversations on the canary. finish: it never changes again, at 0 or 100."""
 
     percent: float = Field(ge=0, le=100, allow_inf_nan=False)
     reason: Reason
@@ -31,6 +32,43 @@ class WeightBody(Arguments):
 
 
 class SetWeight(WeightBody):
+    rollout: RolloutId
+
+
+class RolloutBody(Arguments):
+    """Of each verb on a rollout."""
+
+    reason: Reason
+
+
+class OnRollout(RolloutBody):
+    rollout: RolloutId
+
+
+class OfRollout(Arguments):
+    """A question about one rollout."""
+
+    rollout: RolloutId
+
+
+class GoldenJudgement(Arguments):
+    """unit: what is judged once, a prompt of the golden set on this arm. pair: joins both arms'."""
+
+    unit: str = Field(min_length=1, max_length=128)
+    arm: Literal["stable", "canary"]
+    good: bool
+    pair: str = Field(default="", max_length=128)
+
+
+class JudgementsBody(Arguments):
+    # Not strict: JSON has lists and no tuples. What is in them is.
+    judgements: tuple[GoldenJudgement, ...] = Field(
+        min_length=1, max_length=MAX_JUDGEMENTS, strict=False
+    )
+    source: Literal["replay"] = "replay"
+
+
+class Judgements(JudgementsBody):
     rollout: RolloutId
 
 

@@ -45,8 +45,23 @@ class InForce:
         return self._last.order if self._last else (0, 0)
 
     @property
+    def word(self) -> Published | None:
+        """The last word itself, as it came: its overrides have aged since."""
+        return self._last
+
+    @property
     def revoked(self) -> frozenset[str]:
         return self._last.revoked if self._last else frozenset()
+
+    @property
+    def finished(self) -> frozenset[str]:
+        """Rollouts that never move again."""
+        return self._last.finished if self._last else frozenset()
+
+    @property
+    def shadows(self) -> dict[str, float]:
+        """Percent of the stable version's requests to copy to the canary, by rollout id."""
+        return dict(self._last.shadows) if self._last else {}
 
     @property
     def overrides(self) -> tuple[Override, ...]:

@@ -8,7 +8,8 @@ from modelyard.config.quotas import Limits
 from modelyard.config.table import Table
 from modelyard.contract.errors import InvalidRequest, NotFound
 from modelyard.control.arguments import AddOverride
-from modelyard.control.published import OF_REPLICA, RouteLimit, route_limit
+from modelyard.control.published import EVERYTHING, OF_REPLICA, OF_ROLLOUT, RouteLimit, route_limit
+from modelyard.control.rollout_states import planned_in
 from modelyard.quota.figures import SMALL
 
 # Of RouteLimits. Output caps are promised to callers: they change with the file, for all at once.
@@ -33,8 +34,17 @@ def check_override(args: AddOverride, table: Table | None) -> None:
     elif args.kind == "drain" and args.target.startswith(OF_REPLICA):
         if args.target == OF_REPLICA:
             raise InvalidRequest(f"target must name a replica: {OF_REPLICA}<id>", param="target")
+    elif args.kind == "freeze" and args.target.startswith(OF_ROLLOUT):
+        _check_rollout(args.target.removeprefix(OF_ROLLOUT), table)
+    elif args.kind == "freeze" and args.target == EVERYTHING:
+        return
     elif "@" not in args.target:
         raise InvalidRequest("target must be a name@version", param="target")
+
+
+def _check_rollout(rollout: str, table: Table | None) -> None:
+    if table is not None:
+        require_known(rollout, set(planned_in(table)), "rollout", "target", "routes")
 
 
 def _check_tenant_limit(target: str, table: Table | None) -> None:

@@ -9,6 +9,9 @@ OverrideKind = Literal["limit", "floor", "ceiling", "freeze", "drain"]
 
 # Before an alias in the target of a `limit`; no tenant's name has a colon.
 OF_ROUTE: Final = "route:"
+# Before a rollout's id in the target of a `freeze`, which without it is a version or everything.
+OF_ROLLOUT: Final = "rollout:"
+EVERYTHING: Final = "*"
 # Before a replica's id in the target of a `drain`; no app's name has a colon.
 OF_REPLICA: Final = "replica:"
 
@@ -26,10 +29,12 @@ class Override:
 
     kind and target: `limit`: "tenant/field" of Limits, or "route:alias/field", where an alias may
     hold slashes; `floor` and `ceiling`: a version, value replicas; `freeze`: a version whose
-    scaling holds; `drain`: the app of a cell, which gets no new requests, or "replica:id", a
-    replica that finishes what it holds and leaves.
-    author: the id of the key that set it. left_s: seconds left when this was published; it travels
-    instead of a wall time because clocks differ between nodes.
+    scaling holds, "rollout:id", which does not move by itself, or "*", everything of both kinds;
+    `drain`: the app of a cell, which gets no new requests, or "replica:id", a replica that finishes
+    what it holds and leaves.
+    author: the id of the key that set it, or "rollout:id" for what control wishes for a rollout.
+    left_s: seconds left when this was published; it travels instead of a wall time because clocks
+    differ between nodes.
     """
 
     kind: OverrideKind

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from modelyard.contract.errors import Overloaded
-from modelyard.contract.validate import validated
-from modelyard.control import show, usage
-from modelyard.control.arguments import OfTenant
+from modelyard.control import usage
+from modelyard.control.evidence import EvidenceKind
 from modelyard.control.journal import Fenced, Journal
+from modelyard.control.keeper import STATE, StateKeeper, succeeded
 from modelyard.control.last_table import LastTable
+from modelyard.control.mover import RolloutMover
 from modelyard.control.published import Published
+from modelyard.control.questions import Questions
 from modelyard.control.quota_desk import QuotaDesk, Surrender
 from modelyard.control.reading import Reading
 from modelyard.control.report import ControlReply, ControlReport
+from modelyard.control.rollout_desk import RolloutDesk
+from modelyard.control.rollout_verbs import ROLLBACK, Outcome
 from modelyard.control.state import State, decode, published, take_over
 from modelyard.control.store import StoreFailed
 from modelyard.control.usage import UsageBook
 from modelyard.control.verbs import Command, execute
 from modelyard.quota.book import Book
 from modelyard.quota.messages import HolderReport, SplitReply
+from modelyard.rollout.evidence import Evidence
+from modelyard.rollout.look import Look
+from modelyard.rollout.record import RolloutRecord
 
 log = logging.getLogger("modelyard.control")
 
-STATE: Final = "state"
 TABLE: Final = "table"
 USAGE: Final = "usage"
 QUOTA: Final = "quota"
+EVIDENCE: Final = "evidence"
 SAVE_USAGE_S: Final = 10.0
+SAVE_EVIDENCE_S: Final = 5.0
 
 Publish = Callable[[Published], Awaitable[Published]]
 
@@ -40,7 +46,8 @@ Publish = Callable[[Published], Awaitable[Published]]
 class ControlService:
     """One per cluster. `start` before anything else; `tick` each second; `admin` for operators.
 
-    Every change is in the store before the board or a caller hears of it.
+    Every change is in the store before the board or a caller hears of it, but for a rollback: that
+    waits for no disk (StateKeeper).
     """
 
     def __init__(
@@ -49,21 +56,25 @@ class ControlService:
         publish: Publish,
         wall: Callable[[], float] = time.time,
         now: Callable[[], float] = time.monotonic,
+        evidence: EvidenceKind = Evidence,
     ) -> None:
         """wall: unix seconds, for what outlives this process. now: for what does not."""
         self._journal = journal
         self._publish_to = publish
         self._wall = wall
         self._now = now
-        self._changing = asyncio.Lock()
+        self._was_given = False
         self._table_unsaved = False
         self._usage_saved_at = wall()
+        self._evidence_saved_at = wall()
         self._usage = UsageBook()
-        self._reading: Reading | None = None
-        self._state = State()
+        self._keeper = StateKeeper(journal, self._note_store)
         self._quotas: QuotaDesk
         self._quotas_of: tuple[Any, ...] = ()
         self.tables = LastTable()
+        self.rollouts = RolloutDesk(evidence)
+        self._mover = RolloutMover(self._keeper, self.rollouts, self._try_to_publish, wall)
+        self._questions = Questions(self._keeper, self.tables, self.rollouts, wall)
         self.store_error = ""
 
     @property
@@ -76,60 +87,82 @@ class ControlService:
         Raises StoreFailed, Fenced when another starts at the same time, or ConfigError for a store
         that this release cannot read.
         """
-        async with self._changing:
+        async with self._keeper.changing:
             await self._take_over(mirror)
             if (kept := await self._journal.claim(TABLE)) is not None:
                 self.tables.restore(kept)
             if (kept := await self._journal.claim(USAGE)) is not None:
                 self._usage = self._usage_from(kept)
-        log.info("control epoch %d, revision %d", self._state.epoch, self._state.revision)
+            if (kept := await self._journal.claim(EVIDENCE)) is not None:
+                self.rollouts.shelf.restore(kept)
+        self._take_table()
+        state = self._keeper.state
+        log.info("control epoch %d, revision %d", state.epoch, state.revision)
 
     def adopt(self, record: Any) -> None:
         """Take a table from Serve. A bad one is refused in the log, and the last good one stays."""
+        self._was_given = True
         if self.tables.offer(record):
             self._table_unsaved = True
         if self.tables.error:
             log.error("this table is refused, the last good one stays: %s", self.tables.error)
+        self._take_table()
 
     async def admin(self, command: Command) -> dict[str, Any]:
         """Carry out a verb, or answer a question. Raises RequestError."""
-        if (answer := self._answer(command.verb, command.args)) is not None:
+        answer = self._questions.answer(command.verb, command.args, self._usage)
+        if answer is not None:
+            if command.verb == "status":
+                answer |= {"store_error": self.store_error, "fenced": self.fenced}
+                answer["unstored_rollbacks"] = sorted(self._keeper.unstored)
             return answer
-        async with self._changing:
-            now = self._wall()
-            changed, outcome = execute(self._state, command, self.tables.table, now)
-            if changed is not self._state:
-                await self._save_state(changed)
+        if command.verb == ROLLBACK:
+            return await self._roll_back(command)
+        async with self._keeper.changing:
+            changed, outcome = self._execute(command)
+            if changed is not self._keeper.state:
+                await self._keeper.save(changed)
+                self.rollouts.settle(changed, self._wall())
                 log.info("%s by %s: %s", command.verb, command.author, outcome)
         is_known = await self._try_to_publish()
         return dict(outcome) | {"published": is_known}
 
     async def exchange(self, report: ControlReport) -> ControlReply:
         """An ingress's report of the second."""
-        self._usage.report(report.ingress, report.usage, self._wall())
+        now = self._wall()
+        self._usage.report(report.ingress, report.usage, now)
         quota = None
         if report.quota is not None and not self.fenced:
             quota = await self._quotas.exchange(report.quota)
-        word = None if self.fenced else published(self._state, self._wall())
-        return ControlReply(self._state.epoch, quota, word)
+        if not self.fenced and self.rollouts.shelf.take(report, now):
+            self._mover.wake()
+        taken = self.rollouts.shelf.taken(report.ingress)
+        word = None if self.fenced else self.rollouts.word(self._keeper.state, self._wall())
+        return ControlReply(self._keeper.state.epoch, quota, word, taken)
 
     async def recall(self, report: HolderReport, surrender: Surrender) -> SplitReply | None:
         """An ingress cannot afford a request: gather for it. The caller bounds the time."""
         return None if self.fenced else await self._quotas.recall(report, surrender)
 
     async def tick(self, reading: Reading | None) -> None:
-        """Tell the board again, so that one that started anew is filled; save what changed.
+        """Tell the board again, so that one that started anew is filled; move the rollouts; save
+        what changed.
 
         reading: the board's, None when it did not answer.
         """
-        self._reading = reading
-        await self._try_to_publish()
+        self.rollouts.reading = reading
+        await self._try_to_publish()  # first: a store that hangs must not make control seem away
         if self.fenced:
             return
+        before = self._keeper.state
+        await self._mover.move()
+        if self._keeper.state is not before:
+            await self._try_to_publish()
+        self.rollouts.remember(self._keeper.state)
         self._set_quotas()
         self._quotas.tick(reading)
         try:
-            async with self._changing:
+            async with self._keeper.changing:
                 await self._save_the_rest()
         except Fenced as error:
             log.error("%s: this control stops", error)
@@ -137,53 +170,34 @@ class ControlService:
             self._note_store(str(error))
 
     async def close(self) -> None:
+        await self._mover.close()
+        await self._keeper.close()
         await self._journal.close()
 
-    def _answer(self, verb: str, args: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer to a verb that changes nothing; None for one that does."""
-        now = self._wall()
-        match verb:
-            case "status":
-                record = show.status(self._state, self.tables, now)
-                return record | {"store_error": self.store_error, "fenced": self.fenced}
-            case "keys":
-                return {"keys": show.keys(self._state, self.tables)}
-            case "overrides":
-                return {"overrides": show.overrides(self._state, now)}
-            case "replicas":
-                return self._replicas()
-            case "usage":
-                tenant = validated(OfTenant, args).tenant
-                return {"usage": [usage.record_of(row) for row in self._usage.rows(tenant)]}
-        return None
+    def _take_table(self) -> None:
+        """Rollouts live by a table that Serve gave to this process, or by the last good one where
+        that is bad: by the kept one alone, which may be older, one could seem to have left it."""
+        if self._was_given:
+            self.rollouts.table = self.tables.table
 
-    def _replicas(self) -> dict[str, Any]:
-        """As the board had them at the last tick: within a second or two. Raises Overloaded."""
-        if self._reading is None:
-            raise Overloaded(
-                "the board does not answer, so nobody knows the replicas: try again",
-                reason="board_down",
-                retry_after_s=2,
-            )
-        return show.replicas(self._reading)
+    def _execute(self, command: Command) -> tuple[State, Outcome]:
+        def look_of(state: State, rollout: str) -> tuple[RolloutRecord, Look]:
+            return self.rollouts.look(state, rollout, self._wall())
 
-    async def _save_state(self, changed: State) -> None:
-        """Raises Overloaded: the caller may try again with the same request id."""
-        try:
-            await self._journal.write(STATE, changed.encode())
-        except StoreFailed as error:
-            self._note_store(str(error))
-            raise Overloaded(
-                "control's store failed, so nothing was changed: try again",
-                reason="control_store",
-                retry_after_s=5,
-            ) from error
-        except Fenced as error:
-            raise Overloaded(
-                "another control has taken over: try again", reason="control_down", retry_after_s=5
-            ) from error
-        self.store_error = ""
-        self._state = changed
+        state = self._keeper.state
+        return execute(state, command, self.tables.table, self._wall(), look_of)
+
+    async def _roll_back(self, command: Command) -> dict[str, Any]:
+        """A human's. Its second coming finds it rolled back: it needs no memory of requests."""
+        changed, outcome = self._execute(command)
+        record = changed.rollouts[str(outcome["id"])]
+        stored = await self._keeper.roll_back(record)
+        if self.fenced:
+            raise succeeded()
+        self.rollouts.settle(self._keeper.state, self._wall())
+        log.info("%s by %s: %s", command.verb, command.author, outcome)
+        is_known = await self._try_to_publish()
+        return dict(outcome) | {"published": is_known, "stored": stored}
 
     async def _save_the_rest(self) -> None:
         now = self._wall()
@@ -195,6 +209,9 @@ class ControlService:
             await self._journal.write(USAGE, self._usage.encode())
             self._usage_saved_at = now
             self.store_error = ""
+        if now - self._evidence_saved_at >= SAVE_EVIDENCE_S and self.rollouts.shelf.by_rollout:
+            await self._journal.write(EVIDENCE, self.rollouts.shelf.encode())
+            self._evidence_saved_at = now
 
     async def _try_to_publish(self) -> bool:
         """Whether the board took it. It may be away: the next second tries again, and ingresses
@@ -202,17 +219,17 @@ class ControlService:
         if self.fenced:
             return False
         try:
-            held = await self._publish_to(published(self._state, self._wall()))
+            held = await self._publish_to(self.rollouts.word(self._keeper.state, self._wall()))
         except Exception as error:  # noqa: BLE001  the edge to the board, whatever carries it
             log.warning("the board did not take the state: %r", error)
             return False
-        if held.order > (self._state.epoch, self._state.revision):
+        if held.order > self._keeper.order:
             await self._learn_of(held)
         return True
 
     async def _learn_of(self, held: Published) -> None:
         """The board holds a later word: a successor's, or this store is an older copy."""
-        async with self._changing:
+        async with self._keeper.changing:
             try:
                 if not await self._journal.owns(STATE):
                     self._journal.fenced = True
@@ -229,14 +246,14 @@ class ControlService:
             state = take_over(decode(kept) if kept else State(), mirror, self._wall())
             return state.epoch, state.encode()
 
-        before = self._state.epoch
+        before = self._keeper.state.epoch
         state = decode(await self._journal.take(STATE, next_of))
         kept = await self._journal.claim(QUOTA)
         first = before == 0 and mirror is None and state.epoch == 1
         self._quotas = self._quota_desk(Book(state.epoch, self._now(), first=first))
         if kept is not None:
             self._restore_quotas(state, kept)
-        self._state = state
+        self._keeper.adopt(state)
         self._set_quotas()
 
     def _quota_desk(self, book: Book) -> QuotaDesk:
@@ -262,7 +279,7 @@ class ControlService:
     def _set_quotas(self) -> None:
         if (table := self.tables.table) is None:
             return
-        overrides = published(self._state, self._wall()).overrides
+        overrides = published(self._keeper.state, self._wall()).overrides
         limits = tuple(
             (one.target, one.value)
             for one in overrides
@@ -274,7 +291,7 @@ class ControlService:
         self._quotas_of = (table, limits, self._quotas)
 
     def _note_store(self, error: str) -> None:
-        if not self.store_error:
+        if error and not self.store_error:
             log.error("%s: serving goes on, changes are refused", error)
         self.store_error = error
 

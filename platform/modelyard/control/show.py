@@ -22,6 +22,7 @@ def status(state: State, tables: LastTable, now: float) -> dict[str, Any]:
         "rollouts": [
             {
                 "id": rollout,
+                "phase": state.rollouts[rollout].phase if rollout in state.rollouts else None,
                 "percent": weight.percent,
                 "finished": weight.finished,
                 "author": weight.author,

@@ -14,6 +14,9 @@ from pydantic import Field, ValidationError
 from modelyard.config.frozen import Frozen
 from modelyard.contract.errors import ConfigError, InvalidRequest, NotFound
 from modelyard.control.published import Override, OverrideKind, Published
+from modelyard.control.rollout_states import AUTHOR, reconciled
+from modelyard.control.weight import Weight
+from modelyard.rollout.record import RolloutRecord
 
 SCHEMA: Final = "modelyard/control/v1"
 MAX_OVERRIDES: Final = 500
@@ -21,16 +24,6 @@ OLDER_THAN_THE_BOARD: Final = (
     "the store was lost or restored from an older copy: this is what the board still held; look at "
     "the weights, then release the hold"
 )
-
-
-class Weight(Frozen):
-    """Percent of conversations on a rollout's canary. A finished one never changes again."""
-
-    percent: float
-    finished: bool
-    author: str
-    reason: str
-    at: float
 
 
 class Revocation(Frozen):
@@ -58,7 +51,8 @@ class Done(Frozen):
 
 
 class State(Frozen):
-    """What control must not lose. weights by rollout id, revoked by key id; done: latest last.
+    """What control must not lose. weights and rollouts by rollout id, revoked by key id; done:
+    latest last. A rollout's record and its weight change in one write.
 
     held: why no rollout may move on its own; empty when they may.
     """
@@ -67,6 +61,7 @@ class State(Frozen):
     epoch: int = 0
     revision: int = 0
     weights: dict[str, Weight] = Field(default_factory=dict)
+    rollouts: dict[str, RolloutRecord] = Field(default_factory=dict)
     revoked: dict[str, Revocation] = Field(default_factory=dict)
     overrides: tuple[StoredOverride, ...] = ()
     done: tuple[Done, ...] = ()
@@ -103,8 +98,14 @@ def decode(data: bytes) -> State:
         ) from error
 
 
-def published(state: State, now: float) -> Published:
-    """The word for the ingresses, as of now."""
+def published(
+    state: State,
+    now: float,
+    wishes: tuple[Override, ...] = (),
+    shadows: tuple[tuple[str, float], ...] = (),
+) -> Published:
+    """The word for the ingresses, as of now. wishes: control's own, of rollouts: made anew for each
+    word, and in no store."""
     overrides = tuple(
         Override(o.kind, o.target, o.value, o.author, o.reason, o.expires_at - now)
         for o in state.live_overrides(now)
@@ -114,9 +115,10 @@ def published(state: State, now: float) -> Published:
         revision=state.revision,
         weights=tuple((rollout, w.percent) for rollout, w in sorted(state.weights.items())),
         revoked=frozenset(state.revoked),
-        overrides=overrides,
+        overrides=overrides + wishes,
         finished=frozenset(rollout for rollout, w in state.weights.items() if w.finished),
         held=state.held,
+        shadows=shadows,
     )
 
 
@@ -136,9 +138,12 @@ def take_over(state: State, mirror: Published | None, now: float) -> State:
         for rollout, percent in mirror.weights
     }
     revoked = {key: _revocation(by) for key in mirror.revoked}
-    overrides = tuple(_restored(one, now) for one in mirror.overrides)
+    ours = [one for one in mirror.overrides if one.author.startswith(AUTHOR)]
+    overrides = tuple(_restored(one, now) for one in mirror.overrides if one not in ours)
+    kept_s = {one.author.removeprefix(AUTHOR): one.left_s for one in ours if one.kind == "floor"}
     return restored.changed(
         weights=state.weights | weights,
+        rollouts=reconciled(state, weights, kept_s, now),
         revoked=revoked | state.revoked,
         overrides=overrides,
         held=OLDER_THAN_THE_BOARD,

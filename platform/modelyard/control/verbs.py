@@ -20,6 +20,8 @@ from modelyard.control.arguments import (
     SetWeight,
 )
 from modelyard.control.override_checks import check_override, require_known
+from modelyard.control.rollout_states import beside, planned_in, record_of
+from modelyard.control.rollout_verbs import ROLLOUT_VERBS, LookOf, Outcome, on_rollout
 from modelyard.control.state import (
     By,
     Done,
@@ -31,10 +33,9 @@ from modelyard.control.state import (
     revoke,
     set_weight,
 )
+from modelyard.rollout.commands import set_by_hand
 
 REMEMBERED: Final = 256  # requests whose second coming is recognised
-
-Outcome: TypeAlias = dict[str, str | float | bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,16 @@ class Command:
 
 
 def execute(
-    state: State, command: Command, table: Table | None, now: float
+    state: State,
+    command: Command,
+    table: Table | None,
+    now: float,
+    look_of: LookOf | None = None,
 ) -> tuple[State, Outcome]:
     """The next state and the answer; the same state for a command that was carried out before.
 
-    table: the last good one, None before it, when names cannot be checked. Raises RequestError.
+    table: the last good one, None before it, when names cannot be checked. look_of: what is known
+    of a rollout now; without it there are no verbs on rollouts. Raises RequestError.
     """
     digest = command.digest()
     for done in state.done:
@@ -67,11 +73,13 @@ def execute(
                     reason="idempotency_key_reused",
                 )
             return state, done.outcome
-    verb = VERBS.get(command.verb)
-    if verb is None:
+    if command.verb in ROLLOUT_VERBS and look_of is not None:
+        changed, outcome = on_rollout(state, command.verb, command.args, command.author, look_of)
+    elif (verb := VERBS.get(command.verb)) is not None:
+        model, act = verb
+        changed, outcome = act(state, validated(model, command.args), command, table, now)
+    else:
         raise NotFound(f"control has no verb {command.verb}", reason="no_verb")
-    model, act = verb
-    changed, outcome = act(state, validated(model, command.args), command, table, now)
     done = Done(request=command.request, digest=digest, outcome=outcome)
     remembered = (*changed.done, done)[-REMEMBERED:]
     return changed.model_copy(update={"done": remembered}), outcome
@@ -83,8 +91,15 @@ def _set_weight(
     if table is not None and args.rollout not in state.weights:
         known = {route.rollout.id for route in table.routes.values() if route.rollout}
         require_known(args.rollout, known, "rollout", "rollout", "routes")
+    if args.finish and 0 < args.percent < 100:
+        raise InvalidRequest("a rollout finishes at 0 or at 100 percent", param="percent")
     by = By(command.author, args.reason, now)
     changed = set_weight(state, args.rollout, args.percent, by, finish=args.finish)
+    planned = planned_in(table).get(args.rollout)
+    record = record_of(state, args.rollout, planned)
+    if record is not None:
+        plan = None if planned is None else planned.plan
+        changed = beside(changed, set_by_hand(record, args.percent, args.finish, plan, by))
     return changed, {
         "rollout": args.rollout,
         "percent": args.percent,

@@ -11,7 +11,7 @@ from modelyard.ingress.metering import Metering
 from modelyard.ingress.prepared import Prepared
 from modelyard.ingress.preparer import Preparer
 from modelyard.ingress.router import Router
-from modelyard.ingress.turnstile import Turnstile
+from modelyard.ingress.turnstile import Recalled, Turnstile
 
 
 class Admitter:
@@ -30,6 +30,8 @@ class Admitter:
         self._turnstile = turnstile
         self._attempts = attempts
         self._router = router
+        self._preparer = preparer
+        self._demand = demand
         self._degrader = Degrader(router, preparer, demand)
 
     async def let_in(self, prepared: Prepared, table: Table) -> None:
@@ -48,7 +50,7 @@ class Admitter:
     async def _enter(self, prepared: Prepared, table: Table) -> None:
         self._degrader.ease(prepared, self._turnstile.pressure(prepared), table)
         try:
-            await self._turnstile.enter(prepared)
+            await self._queue(prepared, table)
         except Overloaded as error:
             if (away := self._router.away(prepared)) is not None:
                 raise away from error
@@ -56,3 +58,18 @@ class Admitter:
                 raise
             self._attempts.begin(prepared.target.version, prepared.digest)
             await self._turnstile.enter(prepared)
+
+    async def _queue(self, prepared: Prepared, table: Table) -> None:
+        """Or in the queue of the stable version, once a rollback has closed the canary's."""
+        try:
+            await self._turnstile.enter(prepared)
+        except Recalled:
+            self.recall(prepared, table)
+            await self._turnstile.enter(prepared)
+
+    def recall(self, prepared: Prepared, table: Table) -> None:
+        """Send a request, which has not started, elsewhere than to an arm that was rolled back."""
+        before = prepared.target.version
+        self._preparer.recall(prepared, table)
+        self._demand.moved(before, prepared.target.version)
+        self._attempts.begin(prepared.target.version, prepared.digest)

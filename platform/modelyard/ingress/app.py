@@ -19,7 +19,7 @@ from modelyard.contract.errors import (
 )
 from modelyard.contract.headers import request_id_of
 from modelyard.contract.operations import Operation
-from modelyard.ingress import catalog, health, route_explain
+from modelyard.ingress import catalog, feedback_route, health, route_explain
 from modelyard.ingress.body import parse_object, read_body, refuse_encoded
 from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.disconnect import cancelled_when_gone
@@ -73,6 +73,7 @@ def build_app(pipeline: Pipeline) -> FastAPI:
             openapi_extra=request_body(operation),
         )
     catalog.add_routes(app, pipeline)
+    feedback_route.add_routes(app, pipeline)
     health.add_routes(app, pipeline)
     route_explain.add_routes(app, pipeline)
     app.add_exception_handler(HTTPException, _http_error)

@@ -35,12 +35,8 @@ class Books:
         self._now = now
 
     def open_record(self, ask: Ask) -> RequestRecord:
-        record = RequestRecord(
-            ts=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            request_id=ask.request_id,
-            route=ask.route,
-            traceparent=traceparent_of(ask.headers),
-        )
+        record = _new_record(ask.request_id, ask.route)
+        record.traceparent = traceparent_of(ask.headers)
         if self._observer is not None:
             self._observer.opened(record)
         return record
@@ -65,6 +61,18 @@ class Books:
         prepared.record.ended(status, code, reason)
         self._settled(prepared)
         self._close(prepared.record, prepared.started)
+        if prepared.taps is not None:
+            prepared.taps.ended(prepared)
+
+    def note(self, route: str, request_id: str, purpose: str) -> RequestRecord:
+        """The record of what is no caller's request: a line in the log, and in no metric."""
+        record = _new_record(request_id, route)
+        record.purpose = purpose
+        return record
+
+    def write_note(self, record: RequestRecord, started: float) -> None:
+        record.duration_ms = round((self._now() - started) * 1000, 3)
+        self._write_log(record)
 
     @contextmanager
     def settling(self, prepared: Prepared) -> Iterator[None]:
@@ -97,6 +105,8 @@ class Books:
             record.output_tokens = answer.final.output_tokens
             record.cached_tokens = answer.final.cached_tokens
             record.finish_reason = answer.final.finish_reason
+        if prepared.taps is not None:
+            prepared.taps.item(answer)
         return answer
 
     def _bug(self, prepared: Prepared) -> RequestError:
@@ -105,3 +115,8 @@ class Books:
         log.exception("request %s failed", request_id)
         self.settle(prepared, 500, "internal")
         return Internal(f"an internal error, logged under the request id {request_id}")
+
+
+def _new_record(request_id: str, route: str) -> RequestRecord:
+    ts = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return RequestRecord(ts=ts, request_id=request_id, route=route)

@@ -101,6 +101,8 @@ def _reply(item: Item, prepared: Prepared) -> Reply:
         target.arm,
         item.final,
         prepared.work.ignored,
+        prepared.pin,
+        target.pin_ignored,
     )
 
 

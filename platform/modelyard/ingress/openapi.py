@@ -6,22 +6,33 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 
-from modelyard.contract.headers import DEADLINE_MS, REQUEST_ID
+from modelyard.contract.headers import (
+    CONVERSATION_PIN,
+    DEADLINE_MS,
+    REQUEST_ID,
+    TRAFFIC_LABEL,
+)
 from modelyard.contract.native import GenerateRequest
 from modelyard.contract.operations import Operation
-from modelyard.ingress.openapi_answers import SCHEMAS, answers, errors
+from modelyard.ingress.feedback import Feedback
+from modelyard.ingress.openapi_answers import COUNTED, SCHEMAS, answers, errors
 from modelyard.ingress.openapi_fields import openai_schema
 from modelyard.ingress.work import LEAST_DEADLINE, SMALL
 
+FEEDBACK_WORDS: Final = ("score", "thumbs", "label")
 _SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}]
 # A request id that is not well-formed is replaced and refuses nothing, so it has no pattern.
-_HEADERS: Final = [
+_HEADERS: Final[list[dict[str, Any]]] = [
     {"name": REQUEST_ID, "in": "header", "schema": {"type": "string"}},
     {
         "name": DEADLINE_MS,
         "in": "header",
         "schema": {"type": "number", "minimum": LEAST_DEADLINE, "exclusiveMaximum": 1e9},
     },
+    *(
+        {"name": name, "in": "header", "schema": {"type": "string"}}
+        for name in (CONVERSATION_PIN, TRAFFIC_LABEL)
+    ),
 ]
 
 
@@ -54,6 +65,21 @@ def request_body(operation: Operation) -> dict[str, Any]:
             "content": {"application/json": {"schema": _schema(operation)}},
         },
         "responses": answers(operation),
+        "security": _SECURITY,
+    }
+
+
+def feedback_body() -> dict[str, Any]:
+    """`openapi_extra` of POST /v1/feedback."""
+    schema = Feedback.model_json_schema()
+    # What pydantic cannot say: one of the three, and a null is none of them.
+    for name in FEEDBACK_WORDS:
+        schema["properties"][name] = schema["properties"][name]["anyOf"][0]
+    schema["oneOf"] = [{"required": [name]} for name in FEEDBACK_WORDS]
+    return {
+        "parameters": _HEADERS[:1],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": COUNTED | errors((400, 401, 403, 404, 413, 415, 500, 503, 504)),
         "security": _SECURITY,
     }
 

@@ -99,6 +99,25 @@ _MEANINGS: Final = {
 }
 
 
+# Of POST /v1/feedback.
+COUNTED: Final = {
+    "200": {
+        "description": "Taken: whether it counts, and if not, why.",
+        "headers": _ID,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["counted"],
+                    "properties": {"counted": _FLAG, "why": _TEXT},
+                    "additionalProperties": False,
+                }
+            }
+        },
+    }
+}
+
+
 def answers(operation: Operation) -> dict[str, Any]:
     """The `responses` of a model route."""
     content: dict[str, Any] = {"application/json": {"schema": _ANSWERS[operation]}}

@@ -17,6 +17,7 @@ from typing import Any
 
 from modelyard.config.frozen import Role
 from modelyard.config.table import Table
+from modelyard.contract.answer_id import AnswerId, read
 from modelyard.contract.envelope import Answer, Envelope, Failure, Item
 from modelyard.contract.errors import (
     DeadlineExceeded,
@@ -30,10 +31,12 @@ from modelyard.control.ingress_post import IngressPost
 from modelyard.control.published import Published
 from modelyard.control.reading import Reading
 from modelyard.ingress.admitter import Admitter
+from modelyard.ingress.answer_tap import AnswerObserver, taps_of
 from modelyard.ingress.attempts import MAX_ATTEMPTS, Attempts
 from modelyard.ingress.books import Books
 from modelyard.ingress.demand import Demand
 from modelyard.ingress.metering import Metering
+from modelyard.ingress.outcomes import Outcomes
 from modelyard.ingress.prepared import Ask, Prepared
 from modelyard.ingress.preparer import Preparer
 from modelyard.ingress.router import Router
@@ -79,6 +82,8 @@ class Pipeline:
         self.turnstile = Turnstile(ingress, fleet, now, random.Random())
         self.books = Books(write_log, now, self.metering.settle, observer)
         self.attempts = Attempts(fleet, now)
+        self.outcomes = Outcomes(random.Random(), now())
+        self.observers: tuple[AnswerObserver, ...] = ()  # who listens to answers, besides callers
         self._preparer = Preparer(secret, self.router, self.metering.gate)
         self._admitter = Admitter(
             self.metering,
@@ -135,6 +140,7 @@ class Pipeline:
         """Control's word, by whichever way it comes."""
         if self.in_force.take(word) and self.table is not None:
             self._authenticator.revoke(self.in_force.revoked)
+            self.turnstile.recall(self.router.is_closed)
 
     def refresh(self) -> None:
         """What changes with time alone, board or no board: an override's limit ends with it."""
@@ -163,11 +169,21 @@ class Pipeline:
 
     async def authenticate(self, ask: Ask, record: RequestRecord) -> Caller:
         """Before the body is read: a stranger costs no memory. Raises RequestError."""
-        self.the_table()
-        caller = await self._authenticator.admit(ask.authorization, "invoke")
-        record.called_by(caller.claim)
+        caller = await self.admit(ask.authorization, record)
         record.enter("read_body")
         return caller
+
+    async def admit(self, authorization: str | None, record: RequestRecord) -> Caller:
+        """Whoever may call models. Raises RequestError."""
+        self.the_table()
+        caller = await self._authenticator.admit(authorization, "invoke")
+        record.called_by(caller.claim)
+        return caller
+
+    def answer_of(self, text: str, tenant: str) -> AnswerId:
+        """What the id of an answer says. Raises InvalidRequest for another tenant's and a forged
+        one."""
+        return read(text, tenant, self._secret)
 
     def require_key(self, authorization: str | None, role: Role) -> Caller:
         self.the_table()
@@ -289,6 +305,9 @@ class Pipeline:
         log.warning(
             "request %s is sent again: a replica of %s died", record.request_id, record.version
         )
+        if not prepared.status_sent and self.router.is_closed(prepared):
+            self._admitter.recall(prepared, self.the_table())
+            self.turnstile.turn(prepared)
 
     async def _next(
         self, prepared: Prepared, answers: AsyncGenerator[Answer], waiting: LazyTimeout
@@ -311,6 +330,8 @@ class Pipeline:
         budget_ms = int(prepared.left_s(self._now()) * 1000)
         if budget_ms <= 0:
             raise expired()
+        if self.observers and prepared.record.attempt == 1:
+            prepared.taps = taps_of(self.observers, prepared)
         envelope = replace(prepared.envelope, budget_ms=budget_ms, attempt=prepared.record.attempt)
         return envelope, self.router.cell(prepared)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from modelyard.admission.suspects import digest_of
 from modelyard.config.routes import Deadlines
-from modelyard.contract.envelope import Envelope
+from modelyard.contract.envelope import Envelope, Item
 from modelyard.contract.operations import Operation
 from modelyard.ingress.place import Place
 from modelyard.ingress.work import Work
@@ -35,6 +35,14 @@ class Ask:
     started: float
 
 
+class Taps(Protocol):
+    """Who listens to a request (answer_tap.py)."""
+
+    def item(self, item: Item) -> None: ...
+
+    def ended(self, prepared: Prepared) -> None: ...
+
+
 @dataclass(slots=True)
 class Prepared:
     """A request that may be dispatched, and the record of what becomes of it."""
@@ -57,6 +65,8 @@ class Prepared:
     settled: bool = field(default=False)
     none_ready: bool = field(default=False)  # when it was last sent: it then waits for a replica
     gaps: Gaps | None = field(default=None)  # between the items of a stream, once it has begun
+    pin: str = field(default="")  # for the next turn of its conversation
+    taps: Taps | None = field(default=None)  # None: nobody listens
 
     def digest(self) -> str:
         """Of what its caller asked, however much of that a full queue left."""

@@ -16,6 +16,8 @@ from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.features import require_features
 from modelyard.contract.headers import may_debug, plain_names
 from modelyard.contract.operations import Operation
+from modelyard.ingress.outcomes import CONVERSATION_DIGITS
+from modelyard.ingress.pinning import Pinning, label_of
 from modelyard.ingress.prepared import Ask, Prepared
 from modelyard.ingress.router import Router
 from modelyard.ingress.work import Work, alias_of, deadline_s, lowered, make_work
@@ -24,6 +26,7 @@ from modelyard.quota.figures import class_of
 from modelyard.quota.gate import QuotaGate
 from modelyard.routing.affinity import affinity_key
 from modelyard.routing.conversation import conversation_key
+from modelyard.routing.pins import Holder
 from modelyard.routing.resolve import Target
 from modelyard.routing.trail import Trail
 from modelyard.telemetry.request_log import RequestRecord
@@ -35,6 +38,7 @@ class Preparer:
 
     def __init__(self, secret: bytes, router: Router, gate: QuotaGate) -> None:
         self._secret = secret
+        self._pinning = Pinning(secret)
         self._router = router
         self._gate = gate
 
@@ -52,9 +56,16 @@ class Preparer:
         record.conversation = conversation_key(ask.operation, body, ask.headers, tenant)
         trail = Trail() if may_debug(ask.headers, caller.roles) else None
         target = self._router.target(
-            alias, ask.operation, caller, table, record.conversation, trail
+            alias,
+            ask.operation,
+            caller,
+            table,
+            record.conversation,
+            trail,
+            self._pinning.turn(ask, body, table, Holder(tenant, alias, record.conversation)),
         )
         record.version, record.arm = target.version, target.arm
+        record.label = label_of(ask.headers, target.route)
         require_features(caller.claim.features, ask.operation, body)
         target, work = self._work(ask, caller, body, target, table)
         record.stream, record.ignored_fields = work.stream, plain_names(work.ignored)
@@ -84,7 +95,8 @@ class Preparer:
         prepared.target = target
         record.version, record.arm = target.version, target.arm
         record.arm_reason, record.rollout = target.why, target.rollout
-        record.answer_id = self._mint(target, tenant)
+        record.answer_id = self._mint(target, tenant, record.conversation)
+        prepared.pin = self._pinning.pin(target, Holder(tenant, target.alias, record.conversation))
         operation = Operation(prepared.envelope.operation)
         prepared.envelope = replace(
             prepared.envelope,
@@ -120,6 +132,18 @@ class Preparer:
         if prepared.trail is not None:
             self._router.tell_cell(prepared.trail, prepared)
 
+    def recall(self, prepared: Prepared, table: Table) -> None:
+        """Address a request, which has not started, as a new one would be now that its arm has been
+        rolled back. Raises NotLoaded."""
+        asked, conversation = prepared.target, prepared.record.conversation
+        operation = Operation(prepared.envelope.operation)
+        other = self._router.target(
+            asked.alias, operation, prepared.caller, table, conversation, prepared.trail
+        )
+        self.aim(prepared, other, json.loads(prepared.work.encoded))
+        if prepared.trail is not None:
+            self._router.tell_cell(prepared.trail, prepared)
+
     def _work(
         self, ask: Ask, caller: Caller, body: dict[str, Any], target: Target, table: Table
     ) -> tuple[Target, Work]:
@@ -132,9 +156,14 @@ class Preparer:
                 raise
         return other, _made(ask, body, other)
 
-    def _mint(self, target: Target, tenant: str) -> str:
+    def _mint(self, target: Target, tenant: str, conversation: str) -> str:
         answer = AnswerId(
-            target.version, target.arm, target.rollout, int(time.time()), random.randbytes(6)
+            target.version,
+            target.arm,
+            target.rollout,
+            int(time.time()),
+            random.randbytes(6),
+            conversation[:CONVERSATION_DIGITS] if target.rollout else "",
         )
         return mint(answer, tenant, self._secret)
 

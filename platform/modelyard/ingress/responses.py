@@ -14,9 +14,11 @@ from starlette.types import Receive, Scope, Send
 from modelyard.contract.envelope import Item
 from modelyard.contract.errors import RequestError
 from modelyard.contract.headers import (
+    CONVERSATION_PIN,
     DEGRADED,
     IGNORED_FIELDS,
     MODEL_VERSION,
+    PIN_IGNORED,
     REQUEST_ID,
     ROLLOUT_ARM,
     ROUTE,
@@ -75,6 +77,10 @@ def answer_headers(prepared: Prepared) -> dict[str, str]:
         headers[IGNORED_FIELDS] = ignored
     if prepared.record.degraded:
         headers[DEGRADED] = prepared.record.degraded
+    if prepared.pin:
+        headers[CONVERSATION_PIN] = prepared.pin
+    if prepared.target.pin_ignored:
+        headers[PIN_IGNORED] = prepared.target.pin_ignored
     if prepared.trail is not None:
         headers[ROUTE] = prepared.trail.header()
     return headers

@@ -11,11 +11,13 @@ from modelyard.contract.operations import Operation
 from modelyard.control.in_force import InForce
 from modelyard.ingress.demand import Demand
 from modelyard.ingress.prepared import Prepared
+from modelyard.routing.arms import CANARY, may_use_canary
 from modelyard.routing.cells import InFlight, pick_cell
 from modelyard.routing.explain import tell_cell
 from modelyard.routing.fallback import fallback_of
 from modelyard.routing.fleet import Fleet
 from modelyard.routing.other_arm import other_arm
+from modelyard.routing.pins import FIRST_TURN, Turn
 from modelyard.routing.pool import Cell
 from modelyard.routing.resolve import NotLoaded, Target, not_loaded, resolve
 from modelyard.routing.steering import Steering
@@ -37,7 +39,8 @@ class Router:
 
     @property
     def steering(self) -> Steering:
-        return Steering(self._in_force.weights, self._in_force.drained)
+        word = self._in_force
+        return Steering(word.weights, word.drained, word.finished, word.shadows)
 
     def target(
         self,
@@ -47,6 +50,7 @@ class Router:
         table: Table,
         conversation: str,
         trail: Trail | None = None,
+        turn: Turn = FIRST_TURN,
     ) -> Target:
         """What `resolve` says. A version that should answer and has no replica is wished for."""
         try:
@@ -59,6 +63,7 @@ class Router:
                 self.steering,
                 key=conversation,
                 nonce="" if conversation else f"{self._rng.getrandbits(64):x}",
+                turn=turn,
                 trail=trail,
             )
         except NotLoaded as error:
@@ -88,6 +93,14 @@ class Router:
     def fallback(self, prepared: Prepared, table: Table) -> Target | None:
         """Where a request goes that its own version has no room for."""
         return fallback_of(prepared.target, prepared.caller, table, self._fleet, self.steering)
+
+    def is_closed(self, prepared: Prepared) -> bool:
+        """Whether its arm was rolled back since it was chosen: what has not started goes elsewhere.
+        A version that was named outright stays what was asked for."""
+        target, claim = prepared.target, prepared.caller.claim
+        if target.arm != CANARY or "@" in target.alias:
+            return False
+        return not may_use_canary(target.route, claim.tenant, claim.arms, self.steering)
 
     def tell_cell(self, trail: Trail, prepared: Prepared) -> None:
         """The step of a trail that says which cell would take the request."""

@@ -25,6 +25,10 @@ from modelyard.routing.fleet import Fleet
 from modelyard.routing.lanes import lane_of
 
 
+class Recalled(Exception):
+    """Raised out of a wait: the request may not start where it waits, and asks elsewhere."""
+
+
 class Turnstile:
     """One per ingress process. A slot is held from release until the request ends, over a retry
     too."""
@@ -35,6 +39,7 @@ class Turnstile:
         self._table: Table | None = None
         self._limits: Mapping[RouteLimit, int] = {}
         self._waiters: dict[int, asyncio.Future[None]] = {}
+        self._waiting: dict[int, Prepared] = {}
         self._number = 0
         self._timer: asyncio.TimerHandle | None = None
         self._predictor = LengthPredictor()
@@ -62,8 +67,8 @@ class Turnstile:
         return queue.pressure(self._ticket(prepared, self._now())) if queue.waiting else 0.0
 
     async def enter(self, prepared: Prepared) -> None:
-        """Return with a slot, as `prepared.place`. Raises Overloaded, with Retry-After, and
-        DeadlineExceeded for a request that was too late before it came here."""
+        """Return with a slot, as `prepared.place`. Raises Overloaded, with Retry-After,
+        DeadlineExceeded for a request that was too late before it came here, and Recalled."""
         now = self._now()
         lane = _lane(prepared)
         queue = self.lanes.queue(lane)
@@ -79,7 +84,7 @@ class Turnstile:
             self._tell(outcome.evicted)
             prepared.record.enter("queue")
             try:
-                await self._wait(queue, ticket)
+                await self._wait(queue, ticket, prepared)
             finally:
                 waited_ms = (self._now() - now) * 1000
                 prepared.record.queued_ms = round((prepared.record.queued_ms or 0) + waited_ms, 3)
@@ -110,9 +115,17 @@ class Turnstile:
         queue.give_back(old.ticket)
         self._pump(queue)
 
-    async def _wait(self, queue: VersionQueue, ticket: Ticket) -> None:
+    def recall(self, is_closed: Callable[[Prepared], bool]) -> None:
+        """Send away those that wait for what has been closed to them. One whose status has gone
+        out stays: no other version may answer it."""
+        for number, prepared in self._waiting.items():
+            waiter = self._waiters[number]
+            if not waiter.done() and not prepared.status_sent and is_closed(prepared):
+                waiter.set_exception(Recalled())
+
+    async def _wait(self, queue: VersionQueue, ticket: Ticket, prepared: Prepared) -> None:
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters[ticket.id] = waiter
+        self._waiters[ticket.id], self._waiting[ticket.id] = waiter, prepared
         self.pressed.set()
         self._watch()
         self._pump(queue)  # a share that has just grown is for all that wait, in their order
@@ -127,7 +140,7 @@ class Turnstile:
             self._pump(queue)
             raise
         finally:
-            del self._waiters[ticket.id]
+            del self._waiters[ticket.id], self._waiting[ticket.id]
 
     def _pump_all(self) -> None:
         for queue in self.lanes:

@@ -7,8 +7,9 @@ from modelyard.telemetry.request_log import RequestRecord
 
 
 def count(ledger: UsageLedger, record: RequestRecord) -> None:
-    """Add a closed record. A caller without a key is nobody's usage."""
-    if not record.tenant:
+    """Add a closed record. A caller without a key is nobody's usage, and what has another purpose
+    than to answer a caller is none."""
+    if not record.tenant or record.purpose:
         return
     # What was never resolved may be any text that a caller wrote: not one row for each.
     model = record.model if record.version else ""

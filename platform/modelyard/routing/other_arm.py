@@ -37,9 +37,7 @@ def other_arm(
     if version is None or version == target.version:
         return None
     arm = STABLE if version == route.stable else CANARY
-    if arm == CANARY and not may_use_canary(
-        route, kind, claim.tenant, claim.arms, steering.weights
-    ):
+    if arm == CANARY and not may_use_canary(route, claim.tenant, claim.arms, steering):
         return None
     description = fleet.describe(version)
     pool = open_pool(version, claim.tenant, route, Surroundings(table, fleet, steering))

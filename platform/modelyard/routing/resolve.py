@@ -14,11 +14,12 @@ from modelyard.config.frozen import Arm
 from modelyard.config.routes import Route
 from modelyard.config.table import Table
 from modelyard.contract.errors import Forbidden, InvalidRequest, NotFound, Overloaded
-from modelyard.contract.operations import KIND_OF, Operation, answers, routes_for
+from modelyard.contract.operations import KIND_OF, Kind, Operation, answers, routes_for
 from modelyard.lifecycle.report import Description
 from modelyard.routing.arms import CANARY, STABLE, ArmChoice, choose_arm
 from modelyard.routing.constraints import Surroundings, constraint_of, open_pool
 from modelyard.routing.fleet import Fleet
+from modelyard.routing.pins import FIRST_TURN, Turn
 from modelyard.routing.pool import Pool
 from modelyard.routing.steering import UNSTEERED, Steering
 from modelyard.routing.trail import Trail
@@ -42,7 +43,7 @@ class Target:
     `rollout`: the id of the rollout whose draw chose the arm, else empty. `missing`: the version
     that should have answered but has no replica, which a wish may bring back. `required`: the other
     arm could not give this answer, so this one was no choice. `why`: this arm, in a word; empty
-    where there was no choice.
+    where there was no choice. `pin_ignored`: as in ArmChoice.
     """
 
     alias: str
@@ -55,6 +56,7 @@ class Target:
     missing: str = ""
     required: bool = False
     why: str = ""
+    pin_ignored: str = ""
 
 
 def resolve(
@@ -67,9 +69,11 @@ def resolve(
     *,
     key: str = "",
     nonce: str = "",
+    turn: Turn = FIRST_TURN,
     trail: Trail | None = None,
 ) -> Target:
-    """The target of a request. `key` and `nonce` as in arms.choose_arm; `trail` takes the steps.
+    """The target of a request. `key`, `nonce` and `turn` as in arms.choose_arm; `trail` takes the
+    steps.
 
     Raises NotFound (no such alias), Forbidden (not entitled, or the tenant's data must stay in
     another region), InvalidRequest (wrong kind of model), NotLoaded (no replica is ready;
@@ -85,7 +89,14 @@ def resolve(
         route = _route(alias, caller, table)
         claim = caller.claim
         choice = choose_arm(
-            route, KIND_OF[operation], claim.tenant, claim.arms, steering.weights, key, nonce
+            route,
+            claim.tenant,
+            claim.arms,
+            steering,
+            key,
+            nonce,
+            turn,
+            may_split=_may_split(route, operation, fleet),
         )
         order = _order(route, choice.arm, operation, claim.tenant)
     if trail is not None:
@@ -123,7 +134,16 @@ def _first_ready(
         missing = "" if first else order[0]
         why = choice.why if first else "failover"
         return Target(
-            alias, version, arm, rollout, route, description, pool, missing, why=_told(why)
+            alias,
+            version,
+            arm,
+            rollout,
+            route,
+            description,
+            pool,
+            missing,
+            why=_told(why),
+            pin_ignored=choice.pin_ignored,
         )
     wanted = route.stable if route.stable in order else order[0]
     if open_pool(wanted, tenant, route, replace(around, steering=UNSTEERED)).is_ready:
@@ -133,6 +153,17 @@ def _first_ready(
             retry_after_s=DRAINED_RETRY_S,
         )
     raise not_loaded(alias, wanted, fleet)
+
+
+def _may_split(route: Route, operation: Operation, fleet: Fleet) -> bool:
+    """Vectors of two models cannot be compared: a split would break every index built of them,
+    unless both say that they are of one space."""
+    if KIND_OF[operation] is not Kind.EMBEDDER or route.canary is None:
+        return True
+    stable, canary = fleet.describe(route.stable), fleet.describe(route.canary)
+    if stable is None or canary is None or stable.embedding_space is None:
+        return False
+    return stable.embedding_space == canary.embedding_space
 
 
 def _told(why: str) -> str:
@@ -152,7 +183,10 @@ def _order(route: Route, arm: Arm, operation: Operation, tenant: str) -> list[st
     order = [route.canary] if arm == CANARY and route.canary is not None else []
     order.append(route.stable)
     constraint = constraint_of(route, tenant)
-    if operation is not Operation.EMBED and constraint is not None and constraint.failover:
+    if operation is Operation.EMBED or constraint is None or constraint.failover is None:
+        return order
+    # A canary is nobody's failover: it may have been rolled back.
+    if constraint.failover not in (route.canary, *order):
         order.append(constraint.failover)
     return order
 

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 class Steering:
     """weights: percent of conversations on the canary, by rollout id; one not there is all stable.
 
-    drained: apps of cells that get no new requests.
+    drained: apps of cells that get no new requests. finished: rollouts that never move again: at
+    weight 0 rolled back, at 100 promoted. shadows: percent of requests copied to the canary.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     drained: frozenset[str] = frozenset()
+    finished: frozenset[str] = frozenset()
+    shadows: Mapping[str, float] = field(default_factory=dict)
 
 
 UNSTEERED = Steering()

@@ -12,11 +12,16 @@ from modelyard.routing.pool import Pool
 
 ARM_WORDS: Final = {
     "no_rollout": "the route has no rollout",
-    "embedder": "an embedder is never split",
+    "embedder": "an embedder is split only inside one embedding space",
     "not_entitled": "the tenant may not use a canary",
     "not_in_rollout": "the rollout is not for this tenant",
     "no_weight": "control has given the rollout no weight",
     "named": "the caller named the version",
+    "rolled_back": "the rollout is over, and its canary gets nobody",
+    "promoted": "the rollout is over, and its canary has taken the stable version's place",
+    "shadow": "the rollout only copies requests to the canary so far",
+    "pin": "its pin says so, whatever the draw",
+    "no_pin": "the conversation goes on and brought no pin that can be followed",
 }
 
 
@@ -59,10 +64,12 @@ class Trail:
 
     def arm(self, choice: ArmChoice, version: str) -> None:
         why = ARM_WORDS.get(choice.why, "")
-        if choice.bucket is not None and choice.percent is not None:
+        if choice.why == "weight" and choice.bucket is not None and choice.percent is not None:
             drawn = choice.bucket * 100
             side = "below" if drawn < choice.percent else "not below"
             why = f"drew {drawn:.2f}, {side} the {choice.percent:g} % of {choice.rollout}"
+        if choice.pin_ignored:
+            why += f"; its pin is ignored: {choice.pin_ignored}"
         self.add(
             "arm",
             f"{choice.arm}, {version}: {why}",
@@ -72,6 +79,7 @@ class Trail:
             rollout=choice.rollout or None,
             bucket=choice.bucket,
             percent=choice.percent,
+            **({"pin_ignored": choice.pin_ignored} if choice.pin_ignored else {}),
         )
 
     def constraint(self, constraint: Constraint | None) -> None:

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final
 
 from modelyard.control.ingress_post import IngressPost
-from modelyard.control.published import Override, Published
+from modelyard.control.published import EVERYTHING, Override, Published
 from modelyard.control.reading import Reading
 from modelyard.routing.fleet import version_of
 
@@ -56,10 +56,16 @@ class VersionSignal:
 
 @dataclass(frozen=True, slots=True)
 class BoardSignal:
-    """A whole reading, taken apart by version. up_s: seconds that the board had run by then."""
+    """A whole reading, taken apart by version. up_s: seconds that the board had run by then.
+    freeze: of every version, those included that nobody has named yet."""
 
     up_s: float
     versions: dict[str, VersionSignal] = field(default_factory=dict)
+    freeze: Bound | None = None
+
+    def of_version(self, version: str) -> VersionSignal:
+        known = self.versions.get(version, VersionSignal())
+        return known if self.freeze is None else replace(known, freeze=self.freeze)
 
     @classmethod
     def of(cls, reading: Reading) -> BoardSignal:
@@ -69,10 +75,14 @@ class BoardSignal:
             bound = Bound(wish.replicas, "", wish.left_s)
             known = versions.get(wish.version, VersionSignal())
             versions[wish.version] = replace(known, wish=_larger(known.wish, bound))
+        freeze = None
         for override in _in_force(reading.published):
+            if (override.kind, override.target) == ("freeze", EVERYTHING):
+                freeze = Bound(0, override.author, override.left_s)
+                continue
             known = versions.get(override.target, VersionSignal())
             versions[override.target] = _bounded(known, override)
-        return cls(reading.up_s, versions)
+        return cls(reading.up_s, versions, freeze)
 
 
 def _waiting(posts: Iterable[IngressPost]) -> dict[str, VersionSignal]:

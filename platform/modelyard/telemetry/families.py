@@ -124,6 +124,20 @@ WAITING: Final = Family(
     ("replica", "version", "priority"),
 )
 
+SHADOW_COPIES: Final = Family(
+    "shadow_copies",
+    "counter",
+    "Copies of requests to the candidate of a rollout, by what became of them: answered, failed, "
+    "or why there was no pair to compare.",
+    ("version", "reason"),
+)
+JUDGED_ANSWERS: Final = Family(
+    "judged_answers",
+    "counter",
+    "Answers of rollouts given to their judge: good, bad, or why there was no verdict.",
+    ("model", "reason"),
+)
+
 # What a model replica is doing.
 SEQUENCES_ACTIVE: Final = Family(
     "sequences_active", "gauge", "Sequences or inputs that the model computes now."
@@ -206,6 +220,32 @@ ROLLOUT_WEIGHT: Final = Family(
     "gauge",
     "Share of a model's conversations that its canary version answers, 0 to 1.",
     ("model", "version"),
+)
+# Of control's own process.
+ROLLOUT_PHASE: Final = Family(
+    "rollout_phase",
+    "gauge",
+    "1 for the phase that a rollout is in.",
+    ("model", "rollout", "phase"),
+)
+ROLLOUT_EVALUE: Final = Family(
+    "rollout_gate_evalue",
+    "gauge",
+    "Evidence against a canary at a gate: an e-value, of quality a z score.",
+    ("model", "rollout", "gate"),
+)
+ROLLOUT_FAILING: Final = Family(
+    "rollout_gate_failing",
+    "gauge",
+    "1 for a gate or safety limit that a canary fails now.",
+    ("model", "rollout", "gate"),
+)
+ROLLOUT_OUTCOMES: Final = Family(
+    "rollout_outcomes",
+    "counter",
+    "Requests of rollouts by arm: ok, failed (server errors, timeouts), cancelled by their client; "
+    "where outcomes are sampled, an estimate of all.",
+    ("model", "arm", "kind"),
 )
 CONFIG_VALID: Final = Family(
     "config_valid", "gauge", "Whether the last table given to an ingress was good.", ("replica",)

@@ -37,6 +37,9 @@ class RequestRecord:
     arm_reason: str = ""  # why this arm, where there was a choice
     rollout: str = ""
     conversation: str = ""  # a hash: it joins the turns of a conversation and names nobody
+    label: str = ""  # of X-Traffic-Label, where the rollout's plan declares it
+    pair: str = ""  # of a shadow copy: joins it with the request that it copies
+    purpose: str = ""  # feedback: no request of a model, so no usage and no outcome
     answer_id: str = ""
     stream: bool = False
     status: int = 0

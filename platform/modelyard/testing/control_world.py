@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from modelyard.contract.operations import Kind
 from modelyard.control.journal import Journal
 from modelyard.control.published import Published, newer
 from modelyard.control.reading import Reading
+from modelyard.control.report import ControlReply, ControlReport
 from modelyard.control.service import ControlService
-from modelyard.control.store import Raced, Row, StoreFailed
-from modelyard.testing.in_memory import table_record
+from modelyard.control.store import Raced, Row, Store, StoreFailed
+from modelyard.rollout.outcome import Outcome, OutcomeBatch
+from modelyard.testing.in_memory import post, table_record
+from modelyard.testing.scripted_evidence import ScriptedEvidence
 
 
 @dataclass
@@ -55,6 +59,9 @@ class ControlWorld:
     board_up: bool = True
     now: float = 1_000_000.0
     count: int = 0
+    record: dict[str, Any] = field(default_factory=lambda: table_with_a_rollout())
+    canaries: int = 1  # ready replicas of gen@1.1.0
+    batches: int = 0
 
     async def publish(self, word: Published) -> Published:
         if not self.board_up:
@@ -70,19 +77,35 @@ class ControlWorld:
         return self.board
 
     def reading(self) -> Reading | None:
-        return Reading((), (), (), self.board, 0.0, 100.0) if self.board_up else None
+        posts = tuple(
+            post("gen@1.1.0", Kind.GENERATOR, replica=f"canary-{number}")
+            for number in range(self.canaries)
+        )
+        return Reading(posts, (), (), self.board, 0.0, 100.0) if self.board_up else None
 
-    async def started(self, store: MemoryStore | None = None) -> ControlService:
+    async def report(
+        self, control: ControlService, *outcomes: Outcome, ingress: str = "i-1"
+    ) -> ControlReply:
+        """An ingress's report, with these in a batch of their own."""
+        batches: tuple[OutcomeBatch, ...] = ()
+        if outcomes:
+            self.batches += 1
+            batches = (OutcomeBatch(self.batches, outcomes),)
+        return await control.exchange(ControlReport(ingress, outcomes=batches))
+
+    async def started(self, store: Store | None = None) -> ControlService:
         self.count += 1
         journal = Journal(store or self.store, f"mark-{self.count}")
-        control = ControlService(journal, self.publish, lambda: self.now, lambda: self.now)
-        control.adopt(table_with_a_rollout())
+        control = ControlService(
+            journal, self.publish, lambda: self.now, lambda: self.now, ScriptedEvidence
+        )
+        control.adopt(self.record)
         await control.start(self.board if self.board_up else None)
         await control.tick(self.reading())
         return control
 
 
-def table_with_a_rollout() -> dict[str, Any]:
+def table_with_a_rollout(**plan: Any) -> dict[str, Any]:
     record = table_record()
-    record["routes"]["chat"] |= {"canary": "gen@1.1.0", "rollout": {"id": "gen-1.1.0"}}
+    record["routes"]["chat"] |= {"canary": "gen@1.1.0", "rollout": {"id": "gen-1.1.0"} | plan}
     return record

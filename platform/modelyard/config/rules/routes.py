@@ -24,7 +24,7 @@ def aliases_lead_to_apps(checked: Checked) -> Iterator[Fault]:
 
 
 def arms_are_of_one_kind(checked: Checked) -> Iterator[Fault]:
-    """Nothing falls back or is split across kinds, and an embedder not at all."""
+    """Nothing falls back or is split across kinds, and embedders only within one space."""
     kinds = {app.version: app.shell.kind for app in checked.models if app.shell is not None}
     spaces = _embedding_spaces(checked)
     for path, version, route in _named(checked):
@@ -36,24 +36,33 @@ def arms_are_of_one_kind(checked: Checked) -> Iterator[Fault]:
                 path,
                 f"its kind is {kind}, that of {route.stable} is {stable}: name another {stable}",
             )
+        elif kind is Kind.EMBEDDER and path[-1] == "canary":
+            # Of an artifact that cannot be read here nothing is known; `artifacts_fit` says that.
+            if version in spaces and route.stable in spaces:
+                yield from _two_spaces(checked, path, spaces[version], spaces[route.stable])
         elif kind is Kind.EMBEDDER:
-            yield _second_embedder(checked, path, spaces.get(version), spaces.get(route.stable))
+            yield _second_embedder(checked, path)
 
 
-def _second_embedder(
+def _two_spaces(
     checked: Checked, path: YamlPath, own: str | None, stable: str | None
-) -> Fault:
-    of_overload = path[-1] == "fallback"
-    instead = "remove it" if of_overload else "give it an alias of its own"
-    if own is not None and stable is not None and own != stable:
-        return checked.fault(
+) -> Iterator[Fault]:
+    if own is None or own != stable:
+        yield checked.fault(
             path,
-            f"its embedding_space is {own}, that of the stable version is {stable}, and their "
-            f"vectors cannot be compared: {instead}",
+            f"its embedding_space is {own or 'not given'}, that of the stable version is "
+            f"{stable or 'not given'}, and only vectors of one space can be compared: give it an "
+            "alias of its own, or package both with the space that they share",
         )
+
+
+def _second_embedder(checked: Checked, path: YamlPath) -> Fault:
+    """A failover or fallback is chosen in a hurry, maybe for half of a corpus: nobody does."""
+    of_overload = path[-1] == "fallback"
     return checked.fault(
         path,
-        f"nothing is ever sent to it: vectors of two embedders cannot be compared; {instead}",
+        "nothing is ever sent to it: an embedder has no stand-in; "
+        + ("remove it" if of_overload else "give it an alias of its own"),
         Severity.ERROR if of_overload else Severity.WARNING,
     )
 

@@ -1,0 +1,136 @@
+"""The evidence of every rollout that has begun, and which batches of which ingress are in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any, Final
+
+from modelyard.config.rollout import Rollout
+from modelyard.contract.errors import ModelyardError
+from modelyard.control.evidence import EvidenceKind, RolloutEvidence
+from modelyard.control.report import ControlReport
+from modelyard.rollout.outcome import Judgement, OutcomeBatch
+from modelyard.rollout.record import RolloutRecord
+
+log = logging.getLogger("modelyard.control")
+
+MAX_INGRESSES: Final = 512  # remembered; each restart of one has a new id
+
+
+@dataclass(slots=True)
+class OneRollout:
+    """mark: the weight's beginning, so that evidence of the step before is not taken for this
+    one's. heard_at: unix seconds of the last outcome, None before any."""
+
+    evidence: RolloutEvidence
+    plan: Rollout
+    mark: float
+    heard_at: float | None = None
+
+
+class EvidenceShelf:
+    """In memory, and saved every few seconds: what is lost is missing at random in both arms."""
+
+    def __init__(self, kind: EvidenceKind) -> None:
+        self._kind = kind
+        self._kept: dict[str, Any] = {}  # read, and not decoded before the plan is known
+        self._taken: dict[str, int] = {}
+        self._heard_at: float | None = None
+        self.by_rollout: dict[str, OneRollout] = {}
+        # (rollout, arm, kind): requests, what was sampled counted for those that were left out.
+        self.outcomes: dict[tuple[str, str, str], float] = {}
+
+    def taken(self, ingress: str) -> int:
+        """The number of its last batch that is in here; 0 for none."""
+        return self._taken.get(ingress, 0)
+
+    def heard_s(self, now: float) -> float | None:
+        """Seconds since any ingress reported, with outcomes or without."""
+        return None if self._heard_at is None else now - self._heard_at
+
+    def take(self, report: ControlReport, now: float) -> bool:
+        """Each batch once, whatever comes twice or out of order; whether there was a new one."""
+        self._heard_at = now
+        last = first = self.taken(report.ingress)
+        for batch in sorted(report.outcomes, key=lambda one: one.number):
+            if batch.number > last:
+                last = batch.number
+                self._feed(batch, now)
+        if last > first:
+            self._taken.pop(report.ingress, None)
+            self._taken[report.ingress] = last  # the latest heard of is last in the order
+            while len(self._taken) > MAX_INGRESSES:
+                del self._taken[next(iter(self._taken))]
+        return last > first
+
+    def judge(self, judgements: tuple[Judgement, ...], now: float) -> None:
+        self._feed(OutcomeBatch(0, (), judgements), now)
+
+    def settle(self, record: RolloutRecord, plan: Rollout, now: float) -> None:
+        """After each commit, and each tick: the evidence follows the record and the plan."""
+        one = self.by_rollout.get(record.id)
+        if one is None:
+            one = self.by_rollout[record.id] = self._restored(record, plan, now)
+        if one.plan != plan:
+            one.evidence, one.plan = self._decoded(record, one.evidence.encode(), plan, now), plan
+        if one.mark != record.weight_since:
+            one.evidence.begin_step(record.percent, now)
+            one.mark = record.weight_since
+
+    def drop(self, rollout: str) -> None:
+        self.by_rollout.pop(rollout, None)
+
+    def encode(self) -> bytes:
+        rollouts = {
+            rollout: {"mark": one.mark, "data": base64.b64encode(one.evidence.encode()).decode()}
+            for rollout, one in self.by_rollout.items()
+        }
+        # What no plan has claimed yet stays as it was.
+        return json.dumps({"rollouts": self._kept | rollouts, "taken": self._taken}).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Evidence that cannot be read begins anew: a step then lasts longer, and nothing else."""
+        try:
+            record = json.loads(data)
+            self._taken = {str(name): int(number) for name, number in record["taken"].items()}
+            self._kept = dict(record["rollouts"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            log.error("the kept evidence cannot be read, it begins anew: %r", error)
+
+    def _restored(self, record: RolloutRecord, plan: Rollout, now: float) -> OneRollout:
+        kept = self._kept.pop(record.id, None)
+        try:
+            data, mark = base64.b64decode(kept["data"]), float(kept["mark"])
+        except (LookupError, TypeError, ValueError):
+            return OneRollout(self._new(record, plan, now), plan, record.weight_since)
+        return OneRollout(self._decoded(record, data, plan, now), plan, mark)
+
+    def _decoded(
+        self, record: RolloutRecord, data: bytes, plan: Rollout, now: float
+    ) -> RolloutEvidence:
+        try:
+            return self._kind.decode(data, plan)
+        except (ModelyardError, LookupError, TypeError, ValueError) as error:
+            log.error("the evidence of %s cannot be read, it begins anew: %r", record.id, error)
+            return self._new(record, plan, now)
+
+    def _new(self, record: RolloutRecord, plan: Rollout, now: float) -> RolloutEvidence:
+        evidence = self._kind(plan)
+        evidence.begin_step(record.percent, now)
+        return evidence
+
+    def _feed(self, batch: OutcomeBatch, now: float) -> None:
+        named = {one.rollout for one in batch.outcomes} | {one.rollout for one in batch.judgements}
+        for rollout in named:
+            if (one := self.by_rollout.get(rollout)) is not None:
+                one.evidence.take(batch, now)
+                one.heard_at = now
+        weight = 1 / batch.rate if 0 < batch.rate <= 1 else 1.0
+        for outcome in batch.outcomes:
+            if outcome.rollout in self.by_rollout:  # the name comes from outside: bounded here
+                kind = "cancelled" if outcome.cancelled else "failed" if outcome.failed else "ok"
+                key = outcome.rollout, outcome.arm, kind
+                self.outcomes[key] = self.outcomes.get(key, 0.0) + weight

@@ -1,0 +1,148 @@
+"""Rollouts in control's state: the record and its weight change in one commit. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from modelyard.config.rollout import Rollout
+from modelyard.config.table import Table
+from modelyard.control.weight import Weight
+from modelyard.rollout.phases import RolloutPhase
+from modelyard.rollout.record import RolloutRecord, decide
+
+if TYPE_CHECKING:
+    from modelyard.control.state import State
+
+WHOLE_LOGS: Final = 20  # of rollouts that are over; older ones keep their last decision
+AUTHOR: Final = "rollout:"  # before an id: of what control wishes for a rollout; no key has a colon
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A rollout as the table has it."""
+
+    alias: str
+    stable: str
+    canary: str
+    plan: Rollout
+
+
+def planned_in(table: Table | None) -> dict[str, Planned]:
+    """By rollout id."""
+    routes = table.routes.items() if table is not None else ()
+    return {
+        route.rollout.id: Planned(alias, route.stable, route.canary, route.rollout)
+        for alias, route in routes
+        if route.rollout is not None and route.canary is not None
+    }
+
+
+def record_of(state: State, rollout: str, planned: Planned | None) -> RolloutRecord | None:
+    """What is kept of it, or what its weight alone says, or one that has not begun.
+
+    None where neither the state nor the table knows the id.
+    """
+    if (kept := state.rollouts.get(rollout)) is not None:
+        return kept
+    weight = state.weights.get(rollout)
+    if planned is None and weight is None:
+        return None
+    record = RolloutRecord(id=rollout, alias="", stable="", canary="")
+    if planned is not None:
+        names = {"alias": planned.alias, "stable": planned.stable, "canary": planned.canary}
+        record = record.model_copy(update=names)
+    return record if weight is None else _by_weight(record, weight)
+
+
+def records(state: State, table: Table | None) -> Iterator[tuple[RolloutRecord, Planned | None]]:
+    """Every rollout that the state or the table knows, and what the table has of it."""
+    planned = planned_in(table)
+    for rollout in sorted(planned.keys() | state.rollouts.keys() | state.weights.keys()):
+        found = planned.get(rollout)
+        if (record := record_of(state, rollout, found)) is not None:
+            yield record, found
+
+
+def keep(state: State, record: RolloutRecord) -> State:
+    """The state with this record and its weight; the same one where it has them already, or where
+    that rollout is over: an end is never taken back."""
+    held = state.rollouts.get(record.id)
+    if held == record or (held is not None and held.over):
+        return state
+    return state.changed(**_with(state, record))
+
+
+def beside(state: State, record: RolloutRecord) -> State:
+    """As `keep`, in the revision of a change that is being made."""
+    return state.model_copy(update=_with(state, record))
+
+
+def reconciled(
+    state: State, weights: dict[str, Weight], kept_s: dict[str, float], now: float
+) -> dict[str, RolloutRecord]:
+    """The records where the board's weights are later than the store's.
+
+    kept_s: seconds for which the board still keeps a rolled back canary's replicas.
+    """
+    made = dict(state.rollouts)
+    for rollout, weight in weights.items():
+        record = made.get(rollout)
+        if record is None or record.over:
+            continue
+        if record.percent == weight.percent and not weight.finished:
+            continue
+        found = _by_weight(record, weight)
+        why = "the board held a later word than the store"
+        left_s = kept_s.get(rollout)
+        made[rollout], _ = decide(
+            record,
+            found.phase,
+            "restored",
+            why,
+            now,
+            author="board",
+            percent=weight.percent,
+            kept_until=None if left_s is None else now + left_s,
+        )
+    return made
+
+
+def _with(state: State, record: RolloutRecord) -> dict[str, object]:
+    weight = Weight(
+        percent=record.percent,
+        finished=record.over,
+        author=record.author,
+        reason=record.reason,
+        at=record.since,
+    )
+    weights = state.weights | ({record.id: weight} if record.begun else {})
+    return {"weights": weights, "rollouts": _trimmed(state.rollouts | {record.id: record})}
+
+
+def _by_weight(record: RolloutRecord, weight: Weight) -> RolloutRecord:
+    """Control knew a weight and no phase: an older release, or the board's word alone."""
+    phase = RolloutPhase.PAUSED
+    if weight.finished:
+        phase = RolloutPhase.PROMOTED if weight.percent > 0 else RolloutPhase.ROLLED_BACK
+    changes = {
+        "phase": phase,
+        "percent": weight.percent,
+        "since": weight.at,
+        "weight_since": weight.at,
+        "author": weight.author,
+        "reason": weight.reason,
+    }
+    return record.model_copy(update=changes)
+
+
+def _trimmed(kept: dict[str, RolloutRecord]) -> dict[str, RolloutRecord]:
+    """Ids are kept for ever, because one that is over never restarts; their logs are not."""
+    over = sorted((one for one in kept.values() if one.over), key=lambda one: -one.since)
+    old = {one.id: one for one in over[WHOLE_LOGS:] if len(one.history) > 1}
+    short = {
+        rollout: one.model_copy(update={"history": one.history[-1:]})
+        for rollout, one in old.items()
+    }
+    return kept | short

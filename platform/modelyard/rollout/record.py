@@ -1,0 +1,106 @@
+"""What control must not lose of one rollout, and the log of what was decided."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from modelyard.config.frozen import Frozen
+from modelyard.rollout.phases import OVER, RolloutPhase
+from modelyard.rollout.verdict import Verdict
+
+MAX_HISTORY: Final = 40  # decisions; each holds its evidence, and the whole state is one write
+CONTROL: Final = "control"
+
+
+class Decision(Frozen):
+    """One change, and what it was made from.
+
+    number: counts a rollout's decisions from 1, so that a hole shows. at: unix seconds. what: one
+    word. why: one sentence. percent and phase: as they are after it. author: a key's id, `board`,
+    or `control` for what it did by itself.
+    """
+
+    number: int
+    at: float
+    author: str
+    what: str
+    why: str
+    percent: float
+    phase: RolloutPhase
+    verdicts: tuple[Verdict, ...] = ()
+
+
+class RolloutRecord(Frozen):
+    """One rollout as control keeps it.
+
+    percent: of conversations on the canary, as in State.weights. since: unix seconds of the phase;
+    weight_since: of the weight, or of the beginning of shadowing. accepted: what a human let pass,
+    as `gate:state`. kept_until: until when a rolled back canary keeps a replica.
+    """
+
+    id: str
+    alias: str
+    stable: str
+    canary: str
+    phase: RolloutPhase = RolloutPhase.PENDING
+    percent: float = 0.0
+    since: float = 0.0
+    weight_since: float = 0.0
+    author: str = ""
+    reason: str = ""
+    accepted: tuple[str, ...] = ()
+    kept_until: float | None = None
+    decided: int = 0
+    history: tuple[Decision, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """It never moves again."""
+        return self.phase in OVER
+
+    @property
+    def begun(self) -> bool:
+        return self.phase is not RolloutPhase.PENDING
+
+
+def decide(
+    record: RolloutRecord,
+    phase: RolloutPhase,
+    what: str,
+    why: str,
+    now: float,
+    *,
+    author: str = CONTROL,
+    percent: float | None = None,
+    verdicts: tuple[Verdict, ...] = (),
+    accepted: tuple[str, ...] | None = None,
+    kept_until: float | None = None,
+) -> tuple[RolloutRecord, Decision]:
+    """The record after a decision, and the decision. percent: None where it stays."""
+    weight = record.percent if percent is None else percent
+    new_evidence = percent is not None or (
+        phase is RolloutPhase.SHADOWING and not record.weight_since
+    )
+    decision = Decision(
+        number=record.decided + 1,
+        at=now,
+        author=author,
+        what=what,
+        why=why,
+        percent=weight,
+        phase=phase,
+        verdicts=verdicts,
+    )
+    changes = {
+        "phase": phase,
+        "percent": weight,
+        "since": now,
+        "weight_since": now if new_evidence else record.weight_since,
+        "author": author,
+        "reason": why,
+        "accepted": record.accepted if accepted is None else accepted,
+        "kept_until": kept_until,
+        "decided": decision.number,
+        "history": (*record.history, decision)[-MAX_HISTORY:],
+    }
+    return record.model_copy(update=changes), decision
