@@ -54,7 +54,7 @@ to look at. Another try needs another rollout id in the file
   support-assistant: stable assistant@1.0.0, canary assistant@1.1.0
   last moved by control: the canary fails 6 % of requests (limit_errors)
 
-what it was decided on: modelyard rollout history assistant-1.1
+these figures ended it; every decision: modelyard rollout history assistant-1.1
 """
 
 

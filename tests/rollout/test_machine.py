@@ -44,7 +44,7 @@ def record(phase: RolloutPhase, percent: float = 0.0, **changes: Any) -> Rollout
 
 
 def look(**changes: Any) -> Look:
-    made = Look(NOW, PLAN, "chat", "gen@1", "gen@2", GOOD, 100, PLENTY)
+    made = Look(NOW, PLAN, "chat", "gen@1", "gen@2", GOOD, samples=100, demand=PLENTY)
     return replace(made, **changes)
 
 

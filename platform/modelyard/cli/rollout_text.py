@@ -30,7 +30,7 @@ def status_lines(view: dict[str, Any]) -> list[str]:
         lines += ["", *_indented(gate_lines(view["gates"]))]
     end = f"to turn back now: {rollback_command(view)}"
     if view["phase"] in OVER:
-        end = f"what it was decided on: modelyard rollout history {view['id']}"
+        end = f"these figures ended it; every decision: modelyard rollout history {view['id']}"
     return [*lines, "", end]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from modelyard.config.rollout import Rollout
+from modelyard.rollout.arm_figures import ArmFigures
 from modelyard.rollout.outcome import OutcomeBatch
 from modelyard.rollout.verdict import Verdict
 
@@ -26,8 +26,8 @@ class RolloutEvidence(Protocol):
     def verdicts(self) -> tuple[Verdict, ...]:
         """One for each gate and limit of the plan."""
 
-    def figures(self) -> Sequence[Any]:
-        """A frozen dataclass for each arm, for humans."""
+    def figures(self) -> tuple[ArmFigures, ...]:
+        """Of each arm, for humans."""
 
     def encode(self) -> bytes: ...
 

@@ -37,6 +37,7 @@ def look_at(
         now=now,
         plan=None if planned is None else planned.plan,
         verdicts=() if one is None else one.evidence.verdicts(),
+        figures=() if one is None else one.evidence.figures(),
         samples=0 if one is None else one.evidence.samples,
         demand=None if planned is None else demand_of(planned, reading),
         frozen="" if freeze is None else freeze.author,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from modelyard.control.evidence_shelf import OneRollout
@@ -22,7 +22,9 @@ def view(
     """The table that a human decides from. planned: None for one that only the state knows."""
     now = look.now
     plan = planned.plan if planned is not None else None
-    figures = one.evidence.figures() if one is not None else ()
+    if record.over and record.history:  # what it ended on stays to be looked at
+        last = record.history[-1]
+        look = replace(look, verdicts=last.verdicts, figures=last.figures)
     shown: dict[str, Any] = {
         "id": record.id,
         "alias": record.alias,
@@ -39,7 +41,7 @@ def view(
         "waits_for": waiting_for(record, look),
         "frozen": look.frozen,
         "held": look.held,
-        "arms": [asdict(figure) for figure in figures],
+        "arms": [asdict(figure) for figure in look.figures],
         "gates": [_gate(record, look, verdict) for verdict in look.verdicts],
         "capacity": _capacity(record, look),
         "author": record.author,
@@ -65,6 +67,7 @@ def history(record: RolloutRecord, now: float) -> list[dict[str, Any]]:
             "percent": one.percent,
             "phase": one.phase,
             "verdicts": [asdict(verdict) for verdict in one.verdicts],
+            "arms": [asdict(figure) for figure in one.figures],
         }
         for one in record.history
     ]

@@ -58,10 +58,10 @@ def ordered(
     now, plan = look.now, look.plan
     if verb == "rollback":
         keep_for_s = plan.keep_for_s if plan is not None else 0.0
-        verdicts = look.verdicts
-        return roll_back(record, reason, now, keep_for_s, author=author, verdicts=verdicts)[0]
+        return roll_back(record, reason, now, keep_for_s, author=author, seen=look)[0]
     if verb == "pause":
-        return decide(record, RolloutPhase.PAUSED, "paused", reason, now, author=author)[0]
+        paused = RolloutPhase.PAUSED
+        return decide(record, paused, "paused", reason, now, author=author, seen=look)[0]
     if verb == "promote":
         return decide(
             record,
@@ -71,7 +71,7 @@ def ordered(
             now,
             author=author,
             percent=100.0,
-            verdicts=look.verdicts,
+            seen=look,
         )[0]
     return _gone_on(record, verb, look, _planned(record, plan), author, reason)
 
@@ -102,7 +102,7 @@ def _gone_on(
         reason,
         look.now,
         author=author,
-        verdicts=look.verdicts,
+        seen=look,
         accepted=accepted,
     )[0]
 

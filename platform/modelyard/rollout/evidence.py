@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from modelyard.config.rollout import RatioGate, Rollout
 from modelyard.rollout import gates
-from modelyard.rollout.arm_figures import CANARY, STABLE, ArmFigures, ArmTotals
+from modelyard.rollout.arm_figures import ArmFigures
+from modelyard.rollout.arm_totals import CANARY, STABLE, ArmTotals
 from modelyard.rollout.columns import Columns, columns_of
 from modelyard.rollout.event_share import EventShare, events_of
 from modelyard.rollout.exposure import Exposure

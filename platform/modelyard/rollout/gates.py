@@ -8,7 +8,7 @@ from typing import Final
 
 from modelyard.config.rollout import PointsGate, RatioGate
 from modelyard.rollout import histogram
-from modelyard.rollout.arm_figures import CANARY, STABLE, ArmTotals
+from modelyard.rollout.arm_totals import CANARY, STABLE, ArmTotals
 from modelyard.rollout.budget import log_threshold
 from modelyard.rollout.limit import Limit
 from modelyard.rollout.mixture import shown

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from modelyard.config.rollout import OnFail, Rollout
+from modelyard.rollout.arm_figures import ArmFigures
 from modelyard.rollout.capacity import Demand
 from modelyard.rollout.verdict import GateState, Verdict
 
@@ -28,6 +29,7 @@ class Look:
     stable: str = ""
     canary: str = ""
     verdicts: tuple[Verdict, ...] = ()
+    figures: tuple[ArmFigures, ...] = ()
     samples: int = 0
     demand: Demand | None = None
     frozen: str = ""

@@ -40,7 +40,7 @@ def advance(record: RolloutRecord, look: Look) -> Moved:
     if (verdict := needs_human(record, look, plan)) is not None:
         why = f"{verdict.words} ({verdict.gate})"
         phase = RolloutPhase.AWAITING_APPROVAL
-        return decide(record, phase, "asked", why, look.now, verdicts=look.verdicts)
+        return decide(record, phase, "asked", why, look.now, seen=look)
     if starts:
         return _begun(record, look, plan)
     if record.phase is not RolloutPhase.STEP and waits_for(record, look, plan):
@@ -49,7 +49,7 @@ def advance(record: RolloutRecord, look: Look) -> Moved:
         return _raised(record, look, percent)
     why = f"100 % held for {plan.hold_s:g} s with {look.samples} requests"
     phase = RolloutPhase.PROMOTED
-    return decide(record, phase, "promoted", why, look.now, verdicts=look.verdicts)
+    return decide(record, phase, "promoted", why, look.now, seen=look)
 
 
 def running_phase(record: RolloutRecord, plan: Rollout) -> RolloutPhase:
@@ -66,7 +66,7 @@ def roll_back(
     keep_for_s: float,
     *,
     author: str = CONTROL,
-    verdicts: tuple[Verdict, ...] = (),
+    seen: Look | None = None,
 ) -> tuple[RolloutRecord, Decision]:
     """Weight 0, for good."""
     return decide(
@@ -77,7 +77,7 @@ def roll_back(
         now,
         author=author,
         percent=0.0,
-        verdicts=verdicts,
+        seen=seen,
         kept_until=now + keep_for_s,
     )
 
@@ -85,7 +85,7 @@ def roll_back(
 def _rolled_back_by(record: RolloutRecord, verdict: Verdict, look: Look, plan: Rollout) -> Moved:
     where = f" ({verdict.gate}{', ' + verdict.where if verdict.where else ''})"
     why = verdict.words + where
-    return roll_back(record, why, look.now, plan.keep_for_s, verdicts=look.verdicts)
+    return roll_back(record, why, look.now, plan.keep_for_s, seen=look)
 
 
 def _begun(record: RolloutRecord, look: Look, plan: Rollout) -> Moved:
@@ -99,7 +99,7 @@ def _aborted(record: RolloutRecord, look: Look) -> Moved:
     why = "the table no longer has this rollout"
     if look.plan is not None:
         why = f"the table now gives it {look.alias}: {look.stable} to {look.canary}"
-    return decide(record, RolloutPhase.ABORTED, "aborted", why, look.now, percent=0.0)
+    return decide(record, RolloutPhase.ABORTED, "aborted", why, look.now, percent=0.0, seen=look)
 
 
 def _raised(record: RolloutRecord, look: Look, percent: float) -> Moved:
@@ -112,8 +112,8 @@ def _raised(record: RolloutRecord, look: Look, percent: float) -> Moved:
         if record.percent == 0:
             why = f"the first step: {percent:g} %"
         phase = RolloutPhase.HOLDING
-        return decide(record, phase, "step", why, look.now, percent=percent, verdicts=look.verdicts)
+        return decide(record, phase, "step", why, look.now, percent=percent, seen=look)
     if record.phase is RolloutPhase.STEP:
         return record, None
     why = f"{percent:g} % waits for {missing}"
-    return decide(record, RolloutPhase.STEP, "waits", why, look.now, verdicts=look.verdicts)
+    return decide(record, RolloutPhase.STEP, "waits", why, look.now, seen=look)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from modelyard.config.frozen import Frozen
+from modelyard.rollout.arm_figures import ArmFigures
+from modelyard.rollout.look import Look
 from modelyard.rollout.phases import OVER, RolloutPhase
 from modelyard.rollout.verdict import Verdict
 
@@ -17,7 +19,7 @@ class Decision(Frozen):
 
     number: counts a rollout's decisions from 1, so that a hole shows. at: unix seconds. what: one
     word. why: one sentence. percent and phase: as they are after it. author: a key's id, `board`,
-    or `control` for what it did by itself.
+    or `control` for what it did by itself. verdicts and figures: as they were then.
     """
 
     number: int
@@ -28,6 +30,7 @@ class Decision(Frozen):
     percent: float
     phase: RolloutPhase
     verdicts: tuple[Verdict, ...] = ()
+    figures: tuple[ArmFigures, ...] = ()
 
 
 class RolloutRecord(Frozen):
@@ -72,11 +75,12 @@ def decide(
     *,
     author: str = CONTROL,
     percent: float | None = None,
-    verdicts: tuple[Verdict, ...] = (),
+    seen: Look | None = None,
     accepted: tuple[str, ...] | None = None,
     kept_until: float | None = None,
 ) -> tuple[RolloutRecord, Decision]:
-    """The record after a decision, and the decision. percent: None where it stays."""
+    """The record after a decision, and the decision. percent: None where it stays. seen: what it
+    was made from."""
     weight = record.percent if percent is None else percent
     new_evidence = percent is not None or (
         phase is RolloutPhase.SHADOWING and not record.weight_since
@@ -89,7 +93,8 @@ def decide(
         why=why,
         percent=weight,
         phase=phase,
-        verdicts=verdicts,
+        verdicts=seen.verdicts if seen is not None else (),
+        figures=seen.figures if seen is not None else (),
     )
     changes = {
         "phase": phase,

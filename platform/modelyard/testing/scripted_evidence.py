@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from modelyard.config.rollout import Rollout
+from modelyard.rollout.arm_figures import ArmFigures
 from modelyard.rollout.outcome import Outcome, OutcomeArm, OutcomeBatch
 from modelyard.rollout.verdict import GateState, Verdict
 
 FAILURES: Final = 3  # of the canary, since the step began, and a limit fails
 CHATTY_TOKENS: Final = 1000  # one answer of so many, and the gate `tokens` fails
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptedFigures:
-    arm: str
-    requests: int
-    failed: int
 
 
 class ScriptedEvidence:
@@ -57,8 +50,11 @@ class ScriptedEvidence:
             Verdict("limit_errors", limit, f"{self.failed} failed", evidence=evidence),
         )
 
-    def figures(self) -> tuple[ScriptedFigures, ...]:
-        return (ScriptedFigures("canary", self.samples, self.failed),)
+    def figures(self) -> tuple[ArmFigures, ...]:
+        times = (None, None, None, None, None)
+        return (
+            ArmFigures("canary", self.samples, self.failed, 0, *times, None, 0, 0, 0, self.judged),
+        )
 
     def encode(self) -> bytes:
         kept = [self.percent, self.samples, self.failed, self.chatty, self.judged, self.batches]
