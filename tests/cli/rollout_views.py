@@ -93,5 +93,6 @@ def a_view(**changes: Any) -> dict[str, Any]:
         "evidence_age_s": 0.8,
         "shadow_percent": 0.0,
         "start": "manual",
+        "in_table": True,
     }
     return whole | changes

@@ -125,9 +125,21 @@ def test_a_verb_as_json_is_controls_answer(site: Site) -> None:
     assert json.loads(run("pause", "assistant-1.1", "-o", "json").stdout) == DONE
 
 
-def test_a_weight_that_the_board_does_not_have_yet_is_said(site: Site) -> None:
-    site.answers["POST", f"{PATH}/rollback"] = DONE | {"published": False}
-    assert "the board did not take it yet" in run("rollback", "assistant-1.1").stdout
+@pytest.mark.parametrize(
+    ("published", "stored", "words"),
+    [
+        (True, True, "revision 12: every ingress has it within a second\n"),
+        (True, False, "within a second, but the store did not take it yet"),
+        (False, True, "stored, but the board did not take it yet"),
+        (False, False, "NEITHER the board NOR the store took it yet"),
+    ],
+)
+def test_a_rollback_says_who_has_it_and_who_has_not_yet(
+    site: Site, published: bool, stored: bool, words: str
+) -> None:
+    answer = DONE | {"published": published, "stored": stored}
+    site.answers["POST", f"{PATH}/rollback"] = answer
+    assert words in run("rollback", "assistant-1.1").stdout
 
 
 def test_a_done_verb_is_said_though_nobody_tells_how_it_stands(site: Site) -> None:

@@ -17,9 +17,11 @@ from modelyard.cli import rollout_replay
 from modelyard.cli.admin_client import AdminClient
 from modelyard.cli.ask_version import ATTEMPTS, MOST_WAIT_S, AskVersion, NoAnswer
 from modelyard.cli.main import app
+from modelyard.cli.replay_text import replay_text
 from modelyard.cli.rollout_replay import POST_AT_ONCE, ask_all
 from modelyard.contract.errors import ConfigError
 from modelyard.rollout.golden_set import parse_golden_set
+from modelyard.rollout.replayed import Replayed
 from tests.cli.rollout_views import a_gate, a_view
 
 PATH = "/admin/rollouts/assistant-1.1"
@@ -126,7 +128,7 @@ item 2: matches '\\\\b30 days'
 
 of 2 items assistant@1.0.0 has 2 right, assistant@1.1.0 1: 1 answers differ, 1 only the stable \
 version has right, 0 only the canary
-4 judgements posted: `modelyard rollout status assistant-1.1`
+4 judgements taken (a set that comes again counts once): `modelyard rollout status assistant-1.1`
 """
 
 
@@ -136,6 +138,37 @@ def test_where_the_arms_differ_both_answers_stand_side_by_side(site: Site, tmp_p
     assert done.stdout == SHOWN
     assert done.exit_code == 0
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x1b]0;owned\x07", "\\x1b[2J\\x1b]0;owned\\x07"),
+        ("all right\rwrong", "all right\\rwrong"),
+        ("\x9b31m \x7f\x08", "\\x9b31m \\x7f\\x08"),
+        ("a\u202eb\u200bc\u2028d", "a\\u202eb\\u200bc\\u2028d"),
+        ("caf\u00e9 \u4e16", "caf\u00e9 \u4e16"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_shown(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, shown: str
+) -> None:
+    monkeypatch.setitem(ANSWERS, (CANARY, "returns?"), text)
+    done = run(tmp_path, [RETURNS], "--no-post")
+    assert shown in done.output
+    assert not {one for one in done.output if ord(one) < 32 or 127 <= ord(one) < 160} - {"\n"}
+    assert not {"\u202e", "\u200b", "\u2028"} & set(done.output)
+
+
+def test_a_fault_and_a_question_are_shown_so_too() -> None:
+    item = parse_golden_set(line("re\x1b[2Jturns?", contains="x\x1by").encode(), "golden")[0]
+    done = [
+        Replayed(1, item, "one", "two"),
+        Replayed(2, item, None, None, "gone\x1b[2J"),
+    ]
+    text = replay_text(a_view(), done)
+    assert "\x1b" not in text
+    assert text.count("\\x1b") >= 3
 
 
 def test_both_arms_are_judged_in_pairs(site: Site, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from modelyard.cli.rollout_text import history_lines, status_lines, status_text
 from modelyard.cli.rollout_words import brief, outlook, span
+from modelyard.rollout.verdict import Verdict
 from tests.cli.rollout_views import ERRORS, LIMIT, TOKENS, TTFT, a_gate, a_view, an_arm
 
 HOLDING = """\
@@ -162,11 +164,12 @@ def test_judgements_and_shadow_matches_are_shown_where_there_are_any() -> None:
     assert stable.split() == "stable 4120 41 1.00 % 3 - 1.90 / 4.20 s - - -".split()
 
 
-def test_quality_is_a_share_and_evidence_may_have_no_threshold() -> None:
-    quality = a_gate("quality", "waiting", "", stable=0.9, canary=0.875, threshold=None)
+def test_quality_is_a_share_and_its_evidence_speaks_for_the_canary() -> None:
+    quality = a_gate("quality", "waiting", "", stable=0.9, canary=0.875, threshold=1.71)
     text = text_of(gates=[quality, a_gate("e2e", "passing", "", stable=None, evidence=None)])
     rows = [line.split() for line in text.splitlines()]
-    assert "quality waiting 90.00 % 87.50 % 0.8 188 rollback".split() in rows
+    shown = "quality waiting 90.00 % 87.50 % z 0.80, passes at 1.71 188 rollback"
+    assert shown.split() in rows
     assert "e2e passing - 0.0126 s - 188 rollback".split() in rows
 
 
@@ -179,6 +182,13 @@ def test_all_rollouts_are_those_under_way_and_a_line_for_each_that_is_over() -> 
         status_text([over]) == "rollout old: Promoted, 100 % on the canary, by control: 100 % held"
     )
     assert status_text([]) == "no route of the table has a rollout"
+    gone = a_view(id="old", phase="Promoted", percent=100.0, in_table=False)
+    assert status_text([gone]) == "rollout old: ended, Promoted; the table no longer has it"
+
+
+def as_control_keeps_it(gate: dict[str, Any]) -> dict[str, Any]:
+    """A verdict alone: what the plan makes of it is not part of a decision."""
+    return {field.name: gate[field.name] for field in fields(Verdict)}
 
 
 def test_history_is_in_the_order_of_events_with_its_evidence() -> None:
@@ -192,7 +202,7 @@ def test_history_is_in_the_order_of_events_with_its_evidence() -> None:
         phase="RolledBack",
         percent=0.0,
         why="6 % fail (limit_errors)",
-        verdicts=[ERRORS, TOKENS],
+        verdicts=[as_control_keeps_it(ERRORS), as_control_keeps_it(TOKENS)],
     )
     assert history_lines([latest, decision(700.0)]) == [
         "    11 min ago  step, now Holding at 1 %, by control: the first step: 1 %",

@@ -113,6 +113,8 @@ def test_control_tells_more_of_a_rollout_than_the_board() -> None:
         "  rollout r-2: 100 % on the canary, finished",
     ]
     assert board_record(reading(), [view])["rollouts"] == [view]
+    gone = view | {"phase": "Promoted", "in_table": False}
+    assert not [line for line in board_lines(reading(), [gone]) if "r-1" in line]
     assert board_record(reading())["rollouts"] == []
 
 
@@ -130,6 +132,19 @@ def test_control_that_is_silent_holds_or_never_spoke_says_so() -> None:
     assert held[2] == "  rollouts are HELD: the store was lost"
     nothing = board_lines(reading(published=None, published_age_s=None))
     assert nothing[1:] == ["control: nothing was ever published"]
+
+
+def test_a_freeze_of_rollouts_is_shouted_and_that_of_a_version_is_not() -> None:
+    freezes = tuple(
+        Override("freeze", target, None, "ops-1", "incident", 60.0)
+        for target in ("*", "rollout:r-1", "gen@1")
+    )
+    lines = board_lines(reading(published=replace(WORD, overrides=freezes)))
+    shouted = [line for line in lines if "FROZEN" in line]
+    assert shouted == [
+        f"  FROZEN, {what}: nothing moves by itself, no rollback either; by ops-1: incident"
+        for what in ("everything", "rollout:r-1")
+    ]
 
 
 def test_as_json_the_same() -> None:

@@ -395,6 +395,22 @@ WRONG = {
         value=50,
         severity=Severity.WARNING,
     ),
+    "a rollout of one step that compares nothing": Wrong(
+        STABLE,
+        rollout_line("id: r-1, steps_percent: [100]"),
+        f"{ROLLOUT}.steps_percent",
+        "at 100 % nobody is left to compare with: add a step below it",
+        mark="# a plan",
+        severity=Severity.WARNING,
+    ),
+    "a rollout without a gate": Wrong(
+        STABLE,
+        rollout_line("id: r-1, gates: {errors: null, ttft: null, e2e: null, tokens: null}"),
+        f"{ROLLOUT}.gates",
+        "every gate is off, so nothing is compared: leave one on",
+        mark="# a plan",
+        severity=Severity.WARNING,
+    ),
     "a step shorter than an answer": Wrong(
         STABLE,
         rollout_line("id: r-1, hold_s: 30"),
@@ -412,6 +428,14 @@ WRONG = {
         mark="# a plan",
         value=100,
         severity=Severity.WARNING,
+    ),
+    "a margin of quality that no canary could show": Wrong(
+        STABLE,
+        rollout_line("id: r-1, gates: {quality: {judgements: 30}}"),
+        f"{ROLLOUT}.gates.quality.judgements",
+        "not even a canary whose every answer is as good could pass; set at least 35",
+        mark="# a plan",
+        value=30,
     ),
     "a judge that there is not": Wrong(
         STABLE,
@@ -842,7 +866,7 @@ WRONG = {
         "artifact: file://~/.modelyard/models/smollm2-135m-instruct/1.0.0",
         "artifact: file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
         "applications.2.args.artifact",
-        "this starter model is not there: make it with `modelyard models prepare`",
+        "there is no such version: `modelyard models prepare` makes the starter models",
         value="file://~/.modelyard/models/other/smollm2-135m-instruct/1.0.0",
     ),
     "a version of one's own that is not there": Wrong(

@@ -75,7 +75,7 @@ def test_a_tier_that_is_not_listed_weighs_one() -> None:
         ({"paid": {"weight": 1e9}}, "tiers.paid.weight: 1000000000.0: Input should be less than"),
         ({"paid": {"weight": "much"}}, "tiers.paid.weight: 'much': Input should be a valid number"),
         ({"Paid": {}}, "tiers.Paid: String should match pattern"),
-        ({"paid": 4}, "tiers.paid: 4: Input should be a valid dictionary"),
+        ({"paid": 4}, "tiers.paid: 4: must be a mapping"),
     ],
 )
 def test_a_wrong_tier_is_named(tiers: dict[str, Any], expected: str) -> None:

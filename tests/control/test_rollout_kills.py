@@ -10,7 +10,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any, Literal
 
 import pytest
 
+from modelyard.contract.errors import InvalidRequest
+from modelyard.control import keeper
 from modelyard.control.journal import Journal
 from modelyard.control.published import Published, newer
 from modelyard.control.report import ControlReport
@@ -32,10 +34,17 @@ from modelyard.testing.scripted_evidence import ScriptedEvidence, outcome
 ID = "gen-1.1.0"
 BEGAN = 1_000_000.0
 SECONDS = 30
+OVERLAP_SECONDS = 12
 FAILS_FROM = 5
 PLAN: dict[str, Any] = {"steps_percent": [10, 50, 100], "hold_s": 3, "min_samples": 3}
 
-Story = Literal["promoted", "rolled back"]
+# A human turns it back in a second in which another change is being stored, too slowly to wait for.
+OVERLAP_SECOND = 4
+HEAD_START_S = 0.02
+SLOW_S = 0.06
+
+Overlap = Literal["an override", "a step", "a promotion"]
+Story = Literal["promoted", "rolled back"] | Overlap
 WHATS: dict[Story, list[str]] = {
     "promoted": ["started", "step", "step", "step", "promoted"],
     "rolled back": ["started", "step", "step", "rolled_back"],
@@ -82,8 +91,10 @@ class KilledStore(SqliteStore):
     def __init__(self, path: Path, kill: Kill | None, say: Connection) -> None:
         super().__init__(path)
         self._kill, self._say, self._commits = kill, say, 0
+        self.slow_s = 0.0
 
     async def write(self, key: str, data: bytes, version: str | None) -> str:
+        await asyncio.sleep(self.slow_s)
         self._commits += 1
         due = self._kill is not None and self._kill.commit == self._commits
         if due and self._kill is not None and not self._kill.after:
@@ -105,13 +116,15 @@ async def live(outside: Outside, kill: Kill | None, say: Connection) -> None:
         say.send(("word", word))
         return held
 
-    journal = Journal(KilledStore(outside.path, kill, say), f"mark-{os.getpid()}")
+    store = KilledStore(outside.path, kill, say)
+    journal = Journal(store, f"mark-{os.getpid()}")
     wall = lambda: world.now  # noqa: E731
     control = ControlService(journal, publish, wall, wall, ScriptedEvidence)
     control.adopt(world.record)
     await control.start(outside.board)
     acknowledged = outside.acknowledged
-    for second in range(outside.second, SECONDS):
+    seconds = SECONDS if outside.story in WHATS else OVERLAP_SECONDS
+    for second in range(outside.second, seconds):
         world.now = BEGAN + second
         say.send(("second", second))
         if second >= 1:
@@ -122,9 +135,39 @@ async def live(outside: Outside, kill: Kill | None, say: Connection) -> None:
         reply = await control.exchange(ControlReport("i-1", outcomes=batches))
         acknowledged = reply.outcomes_taken
         say.send(("acknowledged", acknowledged))
+        if second == OVERLAP_SECOND and outside.story not in WHATS:
+            store.slow_s = SLOW_S
+            await overlapping(control, outside.story, lambda: control.tick(world.reading()))
+            store.slow_s = 0.0
         await control.tick(world.reading())
     await control.close()
     say.send(("done", None))
+
+
+async def overlapping(
+    control: ControlService, story: Story, tick: Callable[[], Awaitable[None]]
+) -> None:
+    """The other change first, so that its write is the one under way; neither may fail but for the
+    other's sake."""
+    keeper.HEAD_START_S = HEAD_START_S  # type: ignore[misc]
+    asked = {"rollout": ID, "reason": "a release"}
+    wanted = {"kind": "floor", "target": "gen@1.0.0", "value": 2.0, "expires_in_s": 3600.0}
+    match story:
+        case "an override":
+            add = Command("add_override", wanted | {"reason": "x"}, "ops-1", "override")
+            other: Awaitable[object] = control.admin(add)
+        case "a promotion":
+            other = control.admin(Command("promote_rollout", asked, "ops-2", "promotion"))
+        case _:
+            other = tick()
+    changing = asyncio.ensure_future(other)
+    await asyncio.sleep(0.005)
+    answer = await control.admin(Command("rollback_rollout", asked, "ops-1", "rollback"))
+    assert (answer["phase"], answer["percent"]) == ("RolledBack", 0)
+    try:
+        await changing
+    except InvalidRequest as error:
+        assert error.reason == "finished"  # noqa: PT017  the rollback was first
 
 
 def batch_of(second: int, story: Story) -> OutcomeBatch:
@@ -183,6 +226,8 @@ def lived(path: Path, story: Story, *kills: Kill) -> Outside:
 def check(outside: Outside) -> None:
     state = state_in(outside.path)
     record = state.rollouts[ID]
+    if outside.story not in WHATS:
+        return check_overlap(outside, state)
     assert [one.what for one in record.history] == WHATS[outside.story]
     assert [one.number for one in record.history] == list(range(1, len(record.history) + 1))
     percent = 100 if outside.story == "promoted" else 0
@@ -194,6 +239,27 @@ def check(outside: Outside) -> None:
     assert [one for one in steps if one is not None] == whole
     orders = [word.order for word in outside.words]
     assert orders == sorted(orders)
+
+
+def check_overlap(outside: Outside, state: State) -> None:
+    record = state.rollouts[ID]
+    whats = [one.what for one in record.history]
+    assert whats[:2] == ["started", "step"]
+    assert whats[-1] in ("rolled_back", "restored")
+    assert set(whats[2:-1]) <= {"step", "promoted"}
+    assert [one.number for one in record.history] == list(range(1, len(whats) + 1))
+    assert (state.weights[ID].percent, state.weights[ID].finished, state.held) == (0, True, "")
+    if outside.story == "an override":
+        assert [one.kind for one in state.overrides] == ["floor"]
+    weights = [word.weight(ID) for word in outside.words]
+    ended = next(
+        n for n, word in enumerate(outside.words) if word.weight(ID) == 0 and word.finished
+    )
+    assert set(weights[ended:]) == {0}
+    orders = [word.order for word in outside.words]
+    assert orders == sorted(orders)
+    said = {word.order: (word.weights, word.finished) for word in outside.words}
+    assert all(said[word.order] == (word.weights, word.finished) for word in outside.words)
 
 
 def killed_everywhere(tmp_path: Path, story: Story, *first: Kill) -> int:
@@ -224,3 +290,10 @@ def test_nor_does_a_second_kill_while_the_next_control_takes_over_and_goes_on(
     tmp_path: Path, story: Story
 ) -> None:
     assert killed_everywhere(tmp_path, story, Kill(5, after=True)) >= 8
+
+
+@pytest.mark.parametrize("story", ["an override", "a step", "a promotion"])
+def test_nor_does_a_kill_while_a_rollback_overlaps_another_change(
+    tmp_path: Path, story: Overlap
+) -> None:
+    assert killed_everywhere(tmp_path, story) >= 8

@@ -16,7 +16,7 @@ from modelyard.control.journal import Journal
 from modelyard.control.keeper import HEAD_START_S
 from modelyard.control.report import ControlReport
 from modelyard.control.service import ControlService
-from modelyard.control.state import OLDER_THAN_THE_BOARD, decode
+from modelyard.control.state import decode
 from modelyard.control.verbs import Command
 from modelyard.rollout.outcome import OutcomeBatch
 from modelyard.rollout.phases import RolloutPhase
@@ -137,11 +137,44 @@ async def test_a_batch_is_taken_once_and_its_number_is_acknowledged(ops: Ops) ->
     two = OutcomeBatch(2, (outcome(ID),))
     for batches in ((one,), (one, two), (two, one), ()):
         reply = await ops.control.exchange(ControlReport("i-1", outcomes=batches))
-    assert reply.outcomes_taken == 2
+    assert reply.outcomes_taken == 0  # not saved yet: a control that died now would lose them
     assert (await ops.view())["samples"] == 2
-    other = await ops.control.exchange(ControlReport("i-2", outcomes=(one,)))
-    assert other.outcomes_taken == 1
+    await ops.control.exchange(ControlReport("i-2", outcomes=(one,)))
     assert (await ops.view())["samples"] == 3
+    for _ in range(5):
+        await ops.second()
+    for ingress, number in (("i-1", 2), ("i-2", 1), ("i-3", 0)):
+        reply = await ops.world.report(ops.control, ingress=ingress)
+        assert reply.outcomes_taken == number
+
+
+async def test_evidence_that_the_store_does_not_take_is_not_acknowledged(ops: Ops) -> None:
+    await begun(ops)
+    ops.world.store.failing = True
+    await ops.world.report(ops.control, outcome(ID))
+    for _ in range(10):
+        await ops.second()
+    assert (await ops.world.report(ops.control)).outcomes_taken == 0
+
+
+async def test_a_control_without_a_table_and_one_that_was_succeeded_acknowledge_nothing(
+    world: ControlWorld, ops: Ops, command: Make
+) -> None:
+    await begun(ops)
+    wall = lambda: world.now  # noqa: E731
+    later = ControlService(
+        Journal(world.store, "mark-later"), world.publish, wall, wall, ScriptedEvidence
+    )
+    await later.start(world.board)
+    assert (await world.report(later, outcome(ID))).outcomes_taken == 0
+    later.adopt(world.record)
+    await later.tick(world.reading())
+    again = OutcomeBatch(world.batches, (outcome(ID),))
+    await later.exchange(ControlReport("i-1", outcomes=(again,)))
+    assert (await Ops(world, later, command).view())["samples"] == 1
+    for _ in range(6):
+        await ops.second()  # the older control: it learns that it was succeeded
+    assert (await world.report(ops.control, outcome(ID))).outcomes_taken == 0
 
 
 async def test_without_reports_it_does_not_go_on(ops: Ops) -> None:
@@ -172,12 +205,77 @@ async def test_a_rolled_back_canary_keeps_a_replica_for_a_while_and_then_none(op
     await begun(ops)
     await ops.on_rollout("rollback")
     (floor,) = ops.world.word.overrides
-    assert (floor.kind, floor.value, floor.left_s) == ("floor", 1, 600)
+    assert (floor.kind, floor.target, floor.value, floor.left_s) == ("floor", CANARY, 1, 600)
     assert (await ops.view())["kept_for_s"] == 600
     ops.world.now += 600
     await ops.second()
     (ceiling,) = ops.world.word.overrides
     assert (ceiling.kind, ceiling.target, ceiling.value) == ("ceiling", CANARY, 0)
+
+
+async def test_a_rollback_before_serve_has_given_the_table_keeps_the_replica_as_planned(
+    world: ControlWorld, ops: Ops, command: Make
+) -> None:
+    await begun(ops)
+    wall = lambda: world.now  # noqa: E731
+    later = ControlService(
+        Journal(world.store, "mark-later"), world.publish, wall, wall, ScriptedEvidence
+    )
+    await later.start(world.board)
+    await Ops(world, later, command).on_rollout("rollback")
+    assert (await Ops(world, later, command).view())["kept_for_s"] == 600
+    assert [(one.target, one.left_s) for one in world.word.overrides] == [(CANARY, 600)]
+
+
+async def test_all_requests_go_by_hand_only_where_the_canary_has_room(ops: Ops) -> None:
+    await begun(ops)
+    ops.world.canaries = 0
+    await ops.second()
+    for finish in (False, True):
+        everything = {"rollout": ID, "percent": 100.0, "reason": "x", "finish": finish}
+        with pytest.raises(InvalidRequest, match="no ready replica"):
+            await ops.control.admin(ops.command("set_weight", **everything))
+    with pytest.raises(InvalidRequest, match="no ready replica"):
+        await ops.on_rollout("promote")
+    assert ops.world.word.weight(ID) == 10
+
+
+async def test_stable_is_kept_able_to_take_everything_back(ops: Ops) -> None:
+    await begun(ops)
+    floors = {one.target: one.value for one in ops.world.word.overrides}
+    assert floors == {CANARY: 1, "gen@1.0.0": 1}
+    await ops.on_rollout("promote")
+    (floor,) = ops.world.word.overrides
+    assert (floor.target, floor.value, floor.left_s) == ("gen@1.0.0", 1, 600)
+    ops.world.now += 600
+    await ops.second()
+    assert ops.world.word.overrides == ()
+
+
+async def test_a_clock_that_is_set_back_neither_hides_silence_nor_shows_less_than_nothing(
+    world: ControlWorld,
+) -> None:
+    ticks = [0.0]
+    journal = Journal(world.store, "mark-clock")
+    control = ControlService(
+        journal, world.publish, lambda: world.now, lambda: ticks[0], ScriptedEvidence
+    )
+    control.adopt(world.record)
+    await control.start(None)
+    asked = {"rollout": ID, "reason": "x"}
+    await control.admin(Command("start_rollout", asked, "ops-1", "1"))
+    await world.report(control)
+    await control.tick(world.reading())
+    assert world.word.weight(ID) == 10
+    world.now -= 86_400
+    ticks[0] += 20
+    view = await control.admin(Command("rollout", {"rollout": ID}, "ops-1", "2"))
+    assert (view["since_s"], view["left_s"]) == (0, 40)
+    assert "no ingress" in view["waits_for"]
+    ticks[0] += 40
+    await world.report(control, *[outcome(ID)] * 5)
+    await control.tick(world.reading())
+    assert world.word.weight(ID) == 50
 
 
 async def test_replicas_that_another_route_needs_are_left_alone(ops: Ops) -> None:
@@ -204,6 +302,9 @@ async def test_a_gate_that_may_not_act_waits_for_a_human_who_decides_once(ops: O
     await ops.on_rollout("approve")
     await ops.step()
     assert ops.world.word.weight(ID) == 50
+    await ops.step()  # what still fails at the next weight asks again
+    assert ((await ops.view())["phase"], ops.world.word.weight(ID)) == ("AwaitingApproval", 50)
+    await ops.on_rollout("approve")
     await ops.step()
     assert ops.world.word.weight(ID) == 100
 
@@ -379,11 +480,7 @@ async def test_a_rollback_that_no_store_has_is_learned_from_the_board(
     world.store.failing = False
     later = Ops(world, await world.started(), command)
     view = await later.view()
-    assert (view["phase"], view["percent"], view["held"]) == (
-        "RolledBack",
-        0,
-        OLDER_THAN_THE_BOARD,
-    )
+    assert (view["phase"], view["percent"], view["held"]) == ("RolledBack", 0, "")
     assert view["kept_for_s"] == 600
     assert await later.whats() == ["started", "step", "restored"]
     assert [one.author for one in world.word.overrides] == [f"rollout:{ID}"]
@@ -420,6 +517,18 @@ async def test_a_store_that_hangs_does_not_delay_a_rollback(
     assert phase_in(store) is RolloutPhase.ROLLED_BACK
     assert world.word.weight(ID) == 0
     assert world.word.revoked == {"beta-1"}
+
+
+async def test_evidence_of_what_is_over_or_gone_is_not_kept(world: ControlWorld, ops: Ops) -> None:
+    await begun(ops)
+    for _ in range(6):
+        await ops.second()
+    _, version = world.store.rows["evidence"]
+    kept = b'1 mark-1\n{"rollouts": {"%s": {}, "gone": {}}, "taken": {}}' % ID.encode()
+    world.store.rows["evidence"] = kept, version
+    await ops.on_rollout("rollback")
+    later = await world.started()
+    assert json.loads(later.rollouts.shelf.encode())["rollouts"] == {}
 
 
 async def test_a_later_control_goes_on_with_the_evidence(
@@ -503,12 +612,12 @@ async def test_an_ingress_that_starts_without_control_does_not_revive_a_rolled_b
     await ops.control.close()
     starting = InForce(lambda: ops.world.now)
     starting.take(ops.world.board)
-    assert (starting.weights, starting.finished) == ({ID: 0}, frozenset({ID}))
+    assert (starting.steering.weights, starting.steering.finished) == ({ID: 0}, frozenset({ID}))
     # Nor does a board that began anew, once an ingress has told it what it missed.
     starting.take(None)
     assert starting.to_tell is not None
     running.take(starting.to_tell)
-    assert (running.weights, running.finished) == ({ID: 0}, frozenset({ID}))
+    assert (running.steering.weights, running.steering.finished) == ({ID: 0}, frozenset({ID}))
 
 
 async def test_the_real_gates_roll_back_a_canary_that_fails_a_third_of_its_requests(

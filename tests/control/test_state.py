@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelyard.config.table import parse_table
 from modelyard.contract.errors import ConfigError, InvalidRequest, NotFound
 from modelyard.control.published import Override, Published
-from modelyard.control.rollout_states import WHOLE_LOGS, keep
+from modelyard.control.rollout_states import LATEST, keep
 from modelyard.control.state import (
     MAX_OVERRIDES,
     OLDER_THAN_THE_BOARD,
@@ -26,6 +27,7 @@ from modelyard.control.state import (
 )
 from modelyard.rollout.phases import RolloutPhase
 from modelyard.rollout.record import RolloutRecord, decide
+from modelyard.testing.control_world import table_with_a_rollout
 
 NOW = 1_000.0
 BY = By("ops-1", "because", NOW)
@@ -240,12 +242,51 @@ def test_what_control_wished_for_is_not_restored_as_an_operators_override() -> N
 
 def test_logs_of_rollouts_long_over_are_cut_and_their_ids_are_not() -> None:
     state = State()
-    for number in range(WHOLE_LOGS + 3):
+    for number in range(LATEST + 3):
         record = HELD.model_copy(update={"id": f"r-{number}"})
         at = NOW + number
         for _ in range(2):
             record, _ = decide(record, RolloutPhase.PAUSED, "paused", "x", at, author="ops-1")
         record, _ = decide(record, RolloutPhase.PROMOTED, "promoted", "x", at)
         state = keep(state, record)
-    lengths = [len(state.rollouts[f"r-{number}"].history) for number in range(WHOLE_LOGS + 3)]
-    assert lengths == [1] * 3 + [3] * WHOLE_LOGS
+    lengths = [len(state.rollouts[f"r-{number}"].history) for number in range(LATEST + 3)]
+    assert lengths == [0] * 3 + [3] * LATEST
+
+
+def test_every_ingress_is_told_of_what_a_table_names_and_of_the_latest_ends_only() -> None:
+    state = set_weight(State(), "runs", 5.0, BY, finish=False)
+    for number in range(LATEST + 3):
+        by = By("ops-1", "x", NOW + number)
+        state = set_weight(state, f"r-{number}", 0.0, by, finish=True)
+    record = table_with_a_rollout()
+    record["routes"]["chat"]["rollout"]["id"] = "r-1"
+    word = published(state, NOW, table=parse_table(record))
+    gone = {"r-0", "r-2"}
+    assert {name for name, _ in word.weights} == state.weights.keys() - gone
+    assert word.finished == state.weights.keys() - gone - {"runs"}
+    assert {name for name, _ in published(state, NOW).weights} == state.weights.keys()
+
+
+@pytest.mark.parametrize("percent", [25.0, 100.0])
+def test_a_rollback_that_was_told_before_it_was_stored_is_believed_and_nothing_else(
+    percent: float,
+) -> None:
+    """The store has what was written meanwhile, which the board has not heard of."""
+    state = keep(State(epoch=3, revision=6), HELD)
+    if percent == 100:
+        promoted, _ = decide(HELD, RolloutPhase.PROMOTED, "promoted", "x", NOW, percent=100.0)
+        state = keep(state, promoted)
+    state = revoke(state, "key-1", BY)
+    word = Published(
+        3, 12, weights=(("r-1", 0.0), ("r-2", 7.0)), finished=frozenset({"r-1"}), stored=7
+    )
+    after = take_over(state, word, NOW)
+    assert (after.rollouts["r-1"].phase, after.rollouts["r-1"].percent) == (
+        RolloutPhase.ROLLED_BACK,
+        0,
+    )
+    assert after.weights.keys() == {"r-1"}
+    assert (after.weights["r-1"].percent, after.weights["r-1"].finished) == (0, True)
+    assert after.held == ""
+    assert after.revoked.keys() == {"key-1"}
+    assert (after.epoch, after.revision) > word.order

@@ -80,6 +80,7 @@ async def test_a_rollout_is_started_looked_at_and_rolled_back(site: Site) -> Non
         200,
         {"id": "gen-1.1.0", "phase": "Step", "percent": 0.0, "revision": 2, "published": True},
     )
+    await site.world.report(site.service)
     await site.service.tick(site.world.reading())
     view = (await site.ask("GET", PATH)).json()
     assert (view["phase"], view["percent"], view["canary"]) == ("Holding", 1.0, "gen@1.1.0")

@@ -18,12 +18,15 @@ from modelyard.contract.answer_id import PREFIXES, AnswerId, mint
 from modelyard.contract.envelope import Item, Usage
 from modelyard.control.published import Published
 from modelyard.control.usage import UsageLedger
+from modelyard.ingress import feedback_rate
 from modelyard.ingress.feedback import LATE_S, Feedback, why_not
+from modelyard.ingress.outcomes import MAX_WORDS
 from modelyard.ingress.usage import count
 from modelyard.rollout.outcome import Judgement, OutcomeBatch
 from modelyard.routing.steering import Steering
 from modelyard.testing.in_memory import (
     ALPHA_KEY,
+    BETA_KEY,
     EVALUATOR_KEY,
     OPS_KEY,
     SECRET,
@@ -237,12 +240,28 @@ async def test_it_is_no_usage_no_outcome_and_costs_no_quota(thumbs: str) -> None
 
 async def test_too_much_at_once_is_said_and_not_lost_silently() -> None:
     ingress = ingress_of()
-    for n in range(2000):
+    for n in range(MAX_WORDS):
         unit = n.to_bytes(6, "big").hex()
-        ingress.pipeline.outcomes.judge(Judgement("r-1", "stable", unit, "", True, "judge"))
+        ingress.pipeline.outcomes.judge(Judgement("r-1", "stable", unit, "", True, "feedback"))
     told = (await sent(ingress, {"id": id_of(), "thumbs": "up"})).json()
     assert told["counted"] is False
     assert "again" in told["why"]
+
+
+async def test_a_tenant_that_floods_is_told_to_wait_and_takes_nobodys_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feedback_rate, "PER_MINUTE", 2)
+    ingress = ingress_of()
+    for _ in range(2):
+        assert (await sent(ingress, {"id": id_of(), "thumbs": "up"})).status_code == 200
+    refused = await sent(ingress, {"id": id_of(), "thumbs": "up"})
+    assert refused.status_code == 429
+    error = refused.json()["error"]
+    assert (error["modelyard_code"], error["reason"]) == ("rate_limited", "feedback_rate")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    other = await sent(ingress, {"id": id_of(tenant="beta"), "thumbs": "up"}, BETA_KEY)
+    assert other.status_code == 200
 
 
 async def test_a_bug_is_logged_and_leaks_nothing(

@@ -192,7 +192,7 @@ async def test_nothing_is_kept_once_it_is_judged() -> None:
     taps, prepared.taps = prepared.taps, None
     assert taps is not None
     del taps
-    workers = [task for task in asyncio.all_tasks() if "_work" in repr(task.get_coro())]
+    workers = [task for task in asyncio.all_tasks() if "_judge_on" in repr(task.get_coro())]
     assert len(workers) == WORKERS
     held = [frame.f_locals for task in workers for frame in task.get_stack()]
     assert all("waiting" not in names for names in held)
@@ -263,3 +263,19 @@ async def test_a_hook_is_asked_over_http_and_knows_no_arm(
     assert not any(word in str(asked) for word in ("canary", STABLE, CANDIDATE, "alpha"))
     world.judge.close()
     await settle()
+
+
+async def test_an_ingress_that_ends_closes_what_it_asked_the_hook_with() -> None:
+    world = world_of(GOOD, percent=0.0, weight=0.0)
+    closed = asyncio.Event()
+
+    async def aclose() -> None:
+        closed.set()
+
+    world.hook.aclose = aclose  # type: ignore[method-assign]
+    await world.ask()
+    await settle()
+    assert not closed.is_set()
+    world.judge.close()
+    await settle()
+    assert closed.is_set()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 from aiohttp import web
 
@@ -121,3 +123,31 @@ async def test_no_status_but_200_is_a_verdict_and_no_redirect_is_followed(
 async def test_a_hook_that_is_away_is_no_verdict(hook: JudgeHook) -> None:
     with pytest.raises(NoVerdict, match="ConnectError"):
         await hook.is_good("http://127.0.0.1:9/judge", QUESTION)
+
+
+async def test_two_workers_that_ask_at_once_share_one_client(
+    service: Service, hook: JudgeHook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[httpx.AsyncClient] = []
+    real = httpx.AsyncClient
+
+    def counted(**options: Any) -> httpx.AsyncClient:
+        made.append(real(**options))
+        return made[-1]
+
+    monkeypatch.setattr(httpx, "AsyncClient", counted)
+    asked = (hook.is_good(service.url, QUESTION) for _ in range(2))
+    assert await asyncio.gather(*asked) == [True, True]
+    assert len(made) == 1
+    await hook.aclose()
+    assert made[0].is_closed
+
+
+async def test_a_proxy_of_the_environment_gets_nothing(
+    service: Service, hook: JudgeHook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert await hook.is_good(service.url, QUESTION) is True

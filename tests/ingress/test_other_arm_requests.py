@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -82,3 +83,52 @@ async def test_a_request_whose_replica_died_is_not_sent_a_third_time() -> None:
     response = await asked(split([ReplicaDied("it died", replica="a-1")], [TOO_LONG], [ANSWER]))
     assert response.status_code == 400
     assert response.json()["error"]["code"] == "context_length_exceeded"
+
+
+def outcomes(ingress: InMemoryIngress) -> list[tuple[str, str, bool, bool]]:
+    for record in ingress.records:  # as deployments/ingress.py does
+        ingress.pipeline.outcomes.add(record)
+    batches = ingress.pipeline.outcomes.batches(ingress.pipeline.now() + 60)
+    return [
+        (one.arm, one.code, one.refused, one.failed) for batch in batches for one in batch.outcomes
+    ]
+
+
+async def test_a_turned_request_counts_as_refused_on_the_arm_that_was_drawn_alone() -> None:
+    ingress = split([TOO_LONG], [ANSWER])
+    assert (await asked(ingress)).status_code == 200
+    assert outcomes(ingress) == [("stable", "invalid_request", True, False)]
+
+
+async def test_refused_by_both_counts_once() -> None:
+    ingress = split([TOO_LONG], [TOO_LONG])
+    await asked(ingress)
+    assert outcomes(ingress) == [("stable", "invalid_request", True, False)]
+
+
+@pytest.mark.parametrize("percent", [1.0, 100.0])
+async def test_a_400_of_the_replica_is_a_refusal_of_its_arm(percent: float) -> None:
+    ingress = split([Failure("invalid_request", "no such schema")], percent=percent)
+    assert (await asked(ingress)).status_code == 400
+    arm, version = ("stable", "gen@1.0.0") if percent == 1.0 else ("canary", "gen@2.0.0")
+    assert outcomes(ingress) == [(arm, "invalid_request", True, False)]
+    assert ingress.records[0].refused_by == version
+
+
+@pytest.mark.parametrize("body", [{"max_tokens": 5000}, {"max_tokens": "many"}, {"priority": 1}])
+async def test_what_the_ingress_refuses_is_no_outcome(body: dict[str, Any]) -> None:
+    ingress = split(percent=100.0)
+    assert (await asked(ingress, **body)).status_code == 400
+    assert outcomes(ingress) == []
+    assert ingress.records[0].refused_by == ""
+
+
+async def test_the_arm_that_answers_in_place_of_another_makes_no_more_than_it_can() -> None:
+    """v2 takes a longer prompt, and here makes less than v1, for which the cap was checked."""
+    ingress = split([TOO_LONG], [ANSWER])
+    ingress.fleet.update([of("gen@1.0.0", 2048, 512), of("gen@2.0.0", 8192, 256)])
+    response = await asked(ingress, max_tokens=400)
+    assert response.headers["x-model-version"] == "gen@2.0.0"
+    assert response.headers["x-degraded"] == "max_output_tokens=256"
+    bodies = [json.loads(call.envelope.body) for call in ingress.transport.calls]
+    assert [body["max_completion_tokens"] for body in bodies] == [400, 256]

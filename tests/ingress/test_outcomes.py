@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelyard.ingress.outcomes import MAX_BATCH, MAX_BATCHES, MAX_KEPT, MAX_SENT, Outcomes
-from modelyard.rollout.outcome import Judgement, Outcome, OutcomeBatch
+from modelyard.ingress.outcomes import (
+    MAX_BATCH,
+    MAX_BATCHES,
+    MAX_KEPT,
+    MAX_SENT,
+    MAX_WORDS,
+    Outcomes,
+)
+from modelyard.rollout.outcome import Judgement, Outcome, OutcomeBatch, Source
 from modelyard.telemetry.request_log import RequestRecord
 
 JUDGEMENT = Judgement("r-1", "canary", "unit-1", "", True, "feedback")
@@ -187,17 +194,75 @@ def test_pairs_are_never_sampled() -> None:
     assert batch.rate == 0.5
 
 
-def test_the_last_of_several_words_on_one_answer_counts_and_too_many_are_refused() -> None:
+def test_the_last_of_several_words_of_a_source_counts_and_too_many_are_refused() -> None:
     collector = outcomes()
     assert collector.judge(JUDGEMENT)
     assert collector.judge(replace(JUDGEMENT, good=False))
-    for n in range(MAX_BATCH - 1):
+    for n in range(MAX_WORDS - 1):
         assert collector.judge(replace(JUDGEMENT, unit=str(n)))
     assert not collector.judge(replace(JUDGEMENT, unit="one more"))
     assert collector.judge(JUDGEMENT)
     (batch,) = collector.batches(1.0)
     assert batch.judgements[0] == JUDGEMENT
-    assert len(batch.judgements) == MAX_BATCH
+    assert len(batch.judgements) == MAX_WORDS
+
+
+def test_a_users_word_does_not_overwrite_the_judges() -> None:
+    collector = outcomes()
+    judged = replace(JUDGEMENT, good=False, source="judge", pair="p-1")
+    assert collector.judge(judged)
+    assert collector.judge(JUDGEMENT)
+    assert collector.judge(replace(judged, arm="stable"))
+    (batch,) = collector.batches(1.0)
+    # Pairs first: where two speak of one answer control takes the first.
+    assert batch.judgements == (judged, replace(judged, arm="stable"), JUDGEMENT)
+
+
+def test_a_word_without_a_pair_does_not_replace_one_of_a_pair() -> None:
+    collector = outcomes()
+    judged = replace(JUDGEMENT, source="judge", pair="p-1")
+    collector.judge(judged)
+    collector.judge(replace(judged, good=False, pair=""))
+    (batch,) = collector.batches(1.0)
+    assert batch.judgements == (judged,)
+
+
+@pytest.mark.parametrize(("many", "few"), [("feedback", "judge"), ("judge", "feedback")])
+def test_no_source_takes_the_room_of_another(many: Source, few: Source) -> None:
+    collector = outcomes()
+    for n in range(MAX_WORDS + 5):
+        collector.judge(replace(JUDGEMENT, unit=str(n), source=many))
+    assert collector.judge(replace(JUDGEMENT, unit="mine", source=few))
+    (batch,) = collector.batches(1.0)
+    assert [one.unit for one in batch.judgements if one.source == few] == ["mine"]
+
+
+def test_a_4xx_of_the_replica_is_a_refusal_and_no_failure() -> None:
+    (one,) = only(record(status=400, code="invalid_request", refused_by="gen@2.0.0"))
+    assert (one.refused, one.failed, one.cancelled, one.e2e_s) == (True, False, False, None)
+    assert (one.arm, one.code) == ("canary", "invalid_request")
+
+
+def test_what_the_other_arm_answers_counts_as_a_refusal_of_the_drawn_one() -> None:
+    collector = outcomes()
+    drawn = record(status=0, ttft_ms=None, output_tokens=0, duration_ms=0.0)
+    collector.add_turned(drawn, "invalid_request")
+    drawn.arm, drawn.rollout, drawn.status = "stable", "", 200  # as it then ends
+    collector.add(drawn)
+    (batch,) = collector.batches(1.0)
+    (one,) = batch.outcomes
+    assert (one.arm, one.refused, one.failed, one.code) == (
+        "canary",
+        True,
+        False,
+        "invalid_request",
+    )
+
+
+def test_a_turned_request_of_no_rollout_is_no_outcome() -> None:
+    collector = outcomes()
+    collector.add_turned(record(rollout=""), "invalid_request")
+    assert collector.batches(1.0) == ()
 
 
 def test_while_control_is_away_the_oldest_go() -> None:

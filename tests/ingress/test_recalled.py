@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from modelyard.config.table import Table, parse_table
@@ -202,3 +203,26 @@ async def test_who_may_ask_is_told_both_ways(ingress_at: Ingress, prepare: Prepa
     arms = [step.facts["why"] for step in asked.trail.steps if step.name == "arm"]
     assert arms == ["weight", "rolled_back"]
     assert json.loads(asked.trail.header())["cell"]["cell"] == "gen@1.0.0"
+
+
+@on_virtual_time
+async def test_a_cap_that_only_the_canary_allowed_is_lowered_to_what_stable_makes(
+    ingress_at: Ingress, prepare: Prepare
+) -> None:
+    ingress = busy(ingress_at, [Sleep(1.0), ANSWER], [ANSWER], slots=1)
+    large = post("gen@2.0.0", slots=1)
+    assert large.report.description is not None
+    description = replace(large.report.description, max_output_tokens=1024)
+    large = replace(large, report=replace(large.report, description=description))
+    ingress.fleet.update([post("gen@1.0.0", slots=1), large])
+    first = send(ingress, prepare)
+    await settle()
+    prepared = prepare(ingress.pipeline, max_tokens=800)
+    second = asyncio.create_task(ingress.pipeline.call(prepared))
+    await settle()
+    ingress.pipeline.obey(ROLLED_BACK)
+    await asyncio.gather(first, second)
+    assert versions(ingress) == ["gen@2.0.0", "gen@1.0.0"]
+    sent = json.loads(ingress.transport.calls[1].envelope.body)
+    assert sent["max_completion_tokens"] == prepared.work.cap_tokens == 512
+    assert prepared.record.degraded == "max_output_tokens=512"

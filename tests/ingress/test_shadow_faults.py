@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelyard.contract.envelope import Failure, Item, Usage
-from modelyard.contract.errors import ReplicaDied
+from modelyard.contract.errors import InvalidRequest, Overloaded, ReplicaDied, RequestError
 from modelyard.ingress import shadow
 from modelyard.testing.scripted_transport import Sleep, Step
 from modelyard.testing.shadow_world import (
@@ -92,21 +93,86 @@ def test_a_user_gets_the_same_at_the_same_time_whatever_the_copy_does(
     [
         (DIED, True, "replica_failed"),
         (Failure("internal", "broken"), True, "internal"),
-        (Failure("overloaded", "full"), True, "overloaded"),
-        (Failure("invalid_request", "too long"), None, ""),
         (chat_chunk("no last item"), True, "replica_failed"),
     ],
 )
 async def test_what_the_candidate_does_wrong_is_its_own_outcome(
-    step: Step, failed: bool | None, code: str
+    step: Step, failed: bool, code: str
 ) -> None:
     world = ShadowWorld(YES, [step])
     await world.ask()
     await settle()
-    found = [(one.failed, one.code) for one in world.pairs()]
-    assert found == ([] if failed is None else [(False, "ok"), (failed, code)])
-    word = "refused" if failed is None else "failed"
+    found = [(one.failed, one.refused, one.code) for one in world.pairs()]
+    assert found == [(False, False, "ok"), (failed, False, code)]
+    assert world.shadow.counts == {(CANDIDATE, "failed"): 1}
+
+
+REFUSED = Failure("invalid_request", "no")
+
+
+@pytest.mark.parametrize(
+    ("stable", "candidate", "refused", "word"),
+    [
+        (YES, [REFUSED], [False, True], "refused"),
+        ([REFUSED], YES, [True, False], "answered"),
+        ([REFUSED], [REFUSED], [True, True], "refused"),
+    ],
+)
+async def test_a_4xx_of_a_replica_is_half_of_a_pair(
+    stable: list[Step], candidate: list[Step], refused: list[bool], word: str
+) -> None:
+    world = ShadowWorld(stable, candidate)
+    with suppress(InvalidRequest):
+        await world.ask(temperature=0)
+    await settle()
+    pairs = world.pairs()
+    assert [one.refused for one in pairs] == refused
+    assert [one.failed for one in pairs] == [False, False]
+    assert [one.match for one in pairs] == [None, None]
     assert world.shadow.counts == {(CANDIDATE, word): 1}
+
+
+SHED = [
+    *(Failure("overloaded", "no room", reason=why) for why in ("engine_full", "queue_full", "x")),
+    Failure("overloaded", "leaving", reason="draining"),
+    Overloaded("the model's queue is full", reason="queue_full", retry_after_s=1),
+    Failure("deadline_exceeded", "late", reason="expired", retryable=True),
+]
+
+
+@pytest.mark.parametrize("step", SHED)
+async def test_a_copy_that_a_full_replica_refuses_is_shed_and_no_failure(step: Step) -> None:
+    world = ShadowWorld(YES, [step])
+    await world.ask()
+    await settle()
+    assert world.shadow.counts == {(CANDIDATE, "shed"): 1}
+    assert world.pairs() == []
+
+
+@pytest.mark.parametrize("step", SHED)
+async def test_a_request_that_a_full_replica_refuses_is_no_pair_either(step: Step) -> None:
+    """Or a full stable version would speak for the candidate."""
+    world = ShadowWorld([step], YES)
+    with suppress(RequestError):
+        await world.ask()
+    await settle()
+    assert world.shadow.counts == {(CANDIDATE, "shed"): 1}
+    assert world.pairs() == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Failure("deadline_exceeded", "late", reason="total"),
+        Failure("replica_failed", "gone", reason="engine"),
+        Failure("internal", "broken"),
+    ],
+)
+async def test_what_fails_once_it_has_begun_is_a_failure(step: Step) -> None:
+    world = ShadowWorld(YES, [step])
+    await world.ask()
+    await settle()
+    assert [one.failed for one in world.pairs()] == [False, True]
 
 
 async def test_a_copy_is_sent_once_and_to_no_other_arm() -> None:
@@ -147,14 +213,15 @@ async def test_a_bug_of_ours_is_logged_and_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: Any) -> Any:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("a private question")
 
     monkeypatch.setattr(shadow, "copy_of", broken)
     world = ShadowWorld(YES, YES)
     assert await world.ask() == YES
     await settle()
     assert world.shadow.counts == {(CANDIDATE, "bug"): 1}
-    assert "a shadow copy" in caplog.text
+    assert "ZeroDivisionError at test_shadow_faults.py:" in caplog.text
+    assert "private" not in caplog.text
 
 
 async def test_a_bug_at_dispatch_costs_the_copy_alone(monkeypatch: pytest.MonkeyPatch) -> None:

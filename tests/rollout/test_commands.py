@@ -21,6 +21,9 @@ SHADOWED = Rollout(id="r-1", shadow_percent=10)
 LOOK = Look(
     now=1_000.0,
     plan=PLAN,
+    alias="chat",
+    stable="gen@1",
+    canary="gen@2",
     verdicts=(
         Verdict("tokens", GateState.FAILING, "twice as chatty"),
         Verdict("limit_errors", GateState.FAILING, "too many"),
@@ -43,7 +46,6 @@ def record(phase: RolloutPhase, percent: float = 0.0) -> RolloutRecord:
 
 DONE: list[tuple[RolloutPhase, float, RolloutVerb, RolloutPhase, float]] = [
     (P.PENDING, 0, "start", P.STEP, 0),
-    (P.PENDING, 0, "pause", P.PAUSED, 0),
     (P.HOLDING, 5, "pause", P.PAUSED, 5),
     (P.PAUSED, 5, "resume", P.HOLDING, 5),
     (P.PAUSED, 0, "resume", P.STEP, 0),
@@ -77,6 +79,7 @@ REFUSED: list[tuple[RolloutPhase, RolloutVerb]] = [
     (P.HOLDING, "resume"),
     (P.PENDING, "approve"),
     (P.HOLDING, "approve"),
+    (P.PENDING, "pause"),  # its resume would begin what nobody started
 ]
 
 
@@ -109,8 +112,38 @@ def test_an_approval_accepts_what_was_shown_and_no_limit() -> None:
 
 def test_nobody_is_sent_to_a_version_that_has_no_replica() -> None:
     look = replace(LOOK, demand=Demand(0, 0, 0))
-    with pytest.raises(InvalidRequest, match="no ready replica"):
+    with pytest.raises(InvalidRequest, match="no ready replica, so requests would fail"):
         ordered(record(P.HOLDING, 5), "promote", look, "ops-1", "x")
+
+
+@pytest.mark.parametrize("demand", [Demand(0, 0, 0), Demand(1, 8, 9)])
+def test_all_requests_go_by_hand_only_where_there_is_room_for_them(demand: Demand) -> None:
+    look = replace(LOOK, demand=demand)
+    before = record(P.HOLDING, 5)
+    for finish in (False, True):
+        with pytest.raises(InvalidRequest) as caught:
+            set_by_hand(before, 100, finish, look, Ops())
+        assert caught.value.reason == "no_capacity"
+    with pytest.raises(InvalidRequest, match=r"--value [12] --for 3600"):
+        ordered(before, "promote", look, "ops-1", "x")
+    assert set_by_hand(before, 50, False, look, Ops()).percent == 50
+    unknown = replace(LOOK, demand=None)
+    assert ordered(before, "promote", unknown, "ops-1", "x").percent == 100
+
+
+def test_a_promotion_is_turned_back_while_the_table_has_it_and_stable_can_take_it() -> None:
+    promoted = record(P.PROMOTED, 100)
+    look = replace(LOOK, stable_demand=Demand(1, 8, 40))
+    after = ordered(promoted, "rollback", look, "ops-1", "x")
+    assert (after.phase, after.percent) == (P.ROLLED_BACK, 0)
+    assert after.kept_until == LOOK.now + PLAN.keep_for_s
+    for changes in ({"plan": None}, {"stable": "gen@0"}, {"canary": "gen@3"}):
+        with pytest.raises(InvalidRequest, match="is over"):
+            ordered(promoted, "rollback", replace(look, **changes), "ops-1", "x")
+    nobody = replace(look, stable_demand=Demand(0, 0, 0))
+    with pytest.raises(InvalidRequest, match="gen@1 has no ready replica") as caught:
+        ordered(promoted, "rollback", nobody, "ops-1", "x")
+    assert caught.value.reason == "no_capacity"
 
 
 def test_humans_act_under_a_freeze() -> None:
@@ -138,7 +171,7 @@ def test_a_rollback_needs_no_table() -> None:
 def test_a_weight_by_hand_pauses_it_or_ends_it(
     percent: float, finish: bool, then: RolloutPhase
 ) -> None:
-    after = set_by_hand(record(P.HOLDING, 25), percent, finish, PLAN, Ops())
+    after = set_by_hand(record(P.HOLDING, 25), percent, finish, LOOK, Ops())
     assert (after.phase, after.percent, after.author) == (then, percent, "ops-1")
     assert after.weight_since == Ops.now
     kept_until = 1_600.0 if then is P.ROLLED_BACK else None

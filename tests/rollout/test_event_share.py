@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelyard.rollout.columns import Columns
-from modelyard.rollout.event_share import Events, EventShare, events_of, log_share
+from modelyard.rollout.event_share import RATE_PRIOR, RATES, log_share
+from modelyard.rollout.events import Events, events_of
 from modelyard.rollout.exposure import Exposure
-from modelyard.rollout.seen import Seen
+from modelyard.rollout.mixture import Mixture
+from modelyard.rollout.seen import SeenInWindow
 from modelyard.rollout.strata import Strata
 
 NOTHING = float("nan")
@@ -35,17 +37,23 @@ def columns(
     )
 
 
+def failures_of(batch: Columns, seen: SeenInWindow) -> Events:
+    return events_of(batch, batch.failed, np.ones_like(batch.failed), seen, Strata(()))
+
+
 def evidence_of(batches: list[Columns], weight: float, restart_at: int) -> float:
-    strata, seen = Strata(()), Seen()
-    share, exposure = EventShare(strata), Exposure(strata.count)
+    """The sum over slices and windows, of which the gate looks at the largest."""
+    strata, seen = Strata(()), SeenInWindow()
+    mixture, exposure = Mixture(strata.prior, RATE_PRIOR), Exposure(strata.count)
     exposure.begin(weight, 0.0)
-    share.begin()
+    mixture.begin_window(0.0)
     for number, batch in enumerate(batches):
         if number == restart_at:
-            share.begin()
-        share.take(events_of(batch, batch.failed, seen, strata), exposure.share(1000.0))
+            mixture.begin_window(0.0)
+        events = failures_of(batch, seen)
+        mixture.add(strata.members @ log_share(events, exposure.share(1000.0), RATES))
         exposure.take(batch)
-    return math.exp(share.evidence()[0])
+    return float(np.exp(mixture.weighted()).sum())
 
 
 @given(
@@ -106,38 +114,35 @@ def test_one_more_failure_of_the_canary_never_lowers_the_evidence(
 
 def test_at_full_weight_no_event_says_anything() -> None:
     batches = [columns([(True, True)] * 50)]
-    assert evidence_of(batches, 1.0, restart_at=9) == pytest.approx(1.0)
+    assert evidence_of(batches, 1.0, restart_at=9) == pytest.approx(0.6)  # the window's weight
 
 
 def test_an_incident_on_both_arms_is_no_evidence_however_large() -> None:
     """Events in proportion to the weight, a hundred thousand of them."""
-    events = Events(np.array([95_000.0]), np.array([5_000.0]))
+    asked = np.array([1e6])
+    events = Events(np.array([95_000.0]), np.array([5_000.0]), asked, asked)
     assert (log_share(events, np.array([0.05]), np.array([1.25, 2.0, 5.0])) < 0).all()
 
 
 def test_a_conversation_counts_once() -> None:
-    strata, seen = Strata(()), Seen()
+    seen = SeenInWindow()
     batch = columns([(True, True)] * 5, conversations=[7, 7, 7, 8, 0])
-    assert events_of(batch, batch.failed, seen, strata).canary.sum() == 3
-    assert events_of(batch, batch.failed, seen, strata).canary.sum() == 1  # that of none
+    assert failures_of(batch, seen).canary.sum() == 3
+    assert failures_of(batch, seen).canary.sum() == 1  # that of none
+    seen.begin_window()
+    assert failures_of(batch, seen).canary.sum() == 3
+
+
+def test_a_conversation_that_failed_is_at_risk_no_longer() -> None:
+    seen = SeenInWindow()
+    first = columns([(True, True), (True, False), (True, False)], conversations=[7, 7, 8])
+    then = columns([(True, False), (True, False), (False, False)], conversations=[7, 8, 0])
+    assert failures_of(first, seen).canary_at_risk.sum() == 3
+    assert failures_of(then, seen).canary_at_risk.sum() == 1
+    assert failures_of(then, seen).control_at_risk.sum() == 1
 
 
 def test_a_conversation_that_fails_on_both_arms_counts_for_the_control_arm() -> None:
     batch = columns([(True, True), (False, True)], conversations=[7, 7])
-    events = events_of(batch, batch.failed, Seen(), Strata(()))
+    events = failures_of(batch, SeenInWindow())
     assert (events.control.sum(), events.canary.sum()) == (1, 0)
-
-
-def test_after_a_weight_was_lowered_the_old_one_is_believed_for_a_while() -> None:
-    exposure = Exposure(1)
-    exposure.begin(0.25, 0.0)
-    exposure.begin(0.05, 1000.0)
-    assert exposure.share(1001.0)[0] == pytest.approx(0.25)
-    assert exposure.share(1200.0)[0] == pytest.approx(0.05)
-
-
-def test_a_draw_that_sends_more_than_the_weight_is_noticed() -> None:
-    exposure = Exposure(1)
-    exposure.begin(0.05, 0.0)
-    exposure.take(columns([(True, False)] * 1000 + [(False, False)] * 1000))
-    assert exposure.share(1000.0)[0] == pytest.approx(0.46, abs=0.01)

@@ -39,7 +39,7 @@ def test_a_set_may_have_comments_and_empty_lines() -> None:
     ("line", "fault"),
     [
         ("{", "g.jsonl:2: no JSON ("),
-        ("[]", "g.jsonl:2: Input should be"),
+        ("[]", "g.jsonl:2: must be a mapping"),
         ('{"prompt": "x"}', "g.jsonl:2: expect: "),
         ('{"prompt": 3, "expect": {"equals": "x"}}', "g.jsonl:2: prompt: must be text"),
         ('{"prompt": "x", "expect": {}}', "g.jsonl:2: expect: give one of contains, equals"),

@@ -12,6 +12,7 @@ from modelyard.rollout.capacity import Demand
 from modelyard.rollout.look import Look
 from modelyard.rollout.machine import advance
 from modelyard.rollout.phases import OVER, RolloutPhase
+from modelyard.rollout.readiness import hold_left_s
 from modelyard.rollout.record import MAX_HISTORY, RolloutRecord, decide
 from modelyard.rollout.verdict import GateState, Verdict
 
@@ -34,7 +35,7 @@ def verdict(gate: str, state: GateState = PASS, samples: int = 100) -> Verdict:
     return Verdict(gate, state, f"{gate} is {state}", samples=samples)
 
 
-GOOD = (verdict("errors"), verdict("tokens"), verdict("limit_errors", W))
+GOOD = (verdict("errors"), verdict("tokens"), verdict("limit_errors"))
 
 
 def record(phase: RolloutPhase, percent: float = 0.0, **changes: Any) -> RolloutRecord:
@@ -63,7 +64,16 @@ STAYS = [
     (record(P.STEP), {"demand": None}, "the board is silent"),
     (record(P.STEP), {"demand": Demand(0, 0, 0)}, "no replica"),
     (record(P.STEP, 1), {"demand": Demand(1, 4, 20)}, "too few slots: 25 % of 20 is 5"),
+    (record(P.STEP), {"evidence_ok": False}, "nobody reports"),
+    (record(P.STEP, 1), {"evidence_ok": False}, "nobody reports any more"),
+    (record(P.STEP, 1), {"verdicts": with_(verdict("errors", W))}, "a gate passes no more"),
+    (record(P.STEP, 1), {"verdicts": ()}, "no gate says anything"),
     (HOLDING, {"samples": 99}, "too few samples"),
+    (
+        record(P.HOLDING, 100),
+        {"verdicts": with_(verdict("limit_errors", W))},
+        "at 100 % a limit has not seen enough",
+    ),
     (HOLDING, {"now": NOW - 41}, "the hold is not over"),
     (HOLDING, {"verdicts": with_(verdict("errors", W))}, "a gate has not decided"),
     (HOLDING, {"verdicts": GOOD[1:]}, "a gate has not looked"),
@@ -93,7 +103,11 @@ GOES = [
     ),
     (record(P.SHADOWING), {"plan": SHADOWED, "samples": 50}, P.HOLDING, 1),
     (record(P.SHADOWING), {"plan": SHADOWED, "demand": Demand(0, 0, 0)}, P.STEP, 0),
+    (record(P.PENDING), {"plan": AUTOMATIC, "evidence_ok": False}, P.STEP, 0),
+    # The plan was changed while it copied: no more pairs will come.
+    (record(P.SHADOWING), {"samples": 0, "verdicts": ()}, P.HOLDING, 1),
     (record(P.STEP), {}, P.HOLDING, 1),
+    (record(P.STEP), {"verdicts": ()}, P.HOLDING, 1),  # no gate has seen anything yet
     (record(P.STEP, 1), {"samples": 0}, P.HOLDING, 25),  # its conditions held when it was reached
     (HOLDING, {}, P.HOLDING, 25),
     (HOLDING, {"demand": Demand(1, 2, 20)}, P.STEP, 1),
@@ -193,6 +207,23 @@ def test_what_a_human_accepted_is_not_asked_again_until_it_says_something_else()
     assert advance(before, look(plan=plan, verdicts=accepted))[0].percent == 25
     worse = with_(verdict("tokens", FAIL), verdict("quality", FAIL))
     assert advance(before, look(plan=plan, verdicts=worse))[0].phase is P.AWAITING_APPROVAL
+
+
+def test_what_a_human_accepted_is_asked_again_at_the_next_weight() -> None:
+    before = record(P.HOLDING, 1, accepted=("tokens:failing",))
+    chatty = with_(verdict("tokens", FAIL))
+    after, _ = advance(before, look(verdicts=chatty))
+    assert (after.percent, after.accepted) == (25, ())
+    assert advance(after, look(verdicts=chatty))[0].phase is P.AWAITING_APPROVAL
+
+
+@pytest.mark.parametrize("set_back_s", [50.0, 86_400.0])
+def test_a_clock_that_is_set_back_lengthens_no_hold(set_back_s: float) -> None:
+    seen = look(now=NOW - 100 - set_back_s, elapsed_s=59)
+    assert hold_left_s(HOLDING, seen, PLAN) == 1
+    assert advance(HOLDING, seen)[1] is None
+    assert hold_left_s(HOLDING, replace(seen, elapsed_s=0.0), PLAN) == PLAN.hold_s
+    assert advance(HOLDING, replace(seen, elapsed_s=60.0))[0].percent == 25
 
 
 def test_a_gate_set_to_hold_does_not_roll_back_and_one_set_to_roll_back_does() -> None:

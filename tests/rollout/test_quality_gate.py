@@ -8,7 +8,14 @@ from itertools import permutations
 import pytest
 
 from modelyard.config.rollout import QualityGate
-from modelyard.rollout.noninferiority import Pairs, Votes, bound, paired_z, unpaired_z
+from modelyard.rollout.noninferiority import (
+    Pairs,
+    Votes,
+    bound,
+    judgements_needed,
+    paired_z,
+    unpaired_z,
+)
 from modelyard.rollout.outcome import Judgement, OutcomeArm
 from modelyard.rollout.quality import Quality
 from modelyard.rollout.verdict import GateState, Verdict
@@ -127,7 +134,7 @@ def test_the_order_within_a_batch_decides_nothing() -> None:
 
 
 def test_answers_that_share_no_prompt_are_two_samples() -> None:
-    quality = gate()
+    quality = gate(900)
     arms: tuple[OutcomeArm, ...] = ("stable", "canary")
     for arm in arms:
         quality.take([judged(f"{arm}{n}", n % 10 > 0, arm) for n in range(900)], "r1")
@@ -159,3 +166,36 @@ def test_another_margin_is_looked_at_anew_with_the_same_judgements() -> None:
     assert verdict(quality).state is GateState.PASSING
     assert verdict(changed).state is GateState.WAITING
     assert verdict(changed).samples == 90
+
+
+def test_a_look_is_at_just_its_number_whatever_the_batches() -> None:
+    """The first 30 pairs are clearly worse; the 60 that come in the same batch are not asked."""
+    together, apart = gate(), gate()
+    rows = sorted(
+        [*both(1000, 30, canary=False), *both(2000, 60, stable=False)],
+        key=lambda one: (one.unit, one.arm),
+    )
+    together.take(rows, "r1")
+    for one in rows:
+        apart.take([one], "r1")
+    assert verdict(together) == verdict(apart)
+    assert verdict(together).state is GateState.FAILING
+
+
+def test_what_was_paired_at_the_first_look_is_paired_at_the_last() -> None:
+    quality = gate()
+    quality.take(both(0, 30), "r1")
+    for arm in ("stable", "canary"):
+        quality.take([judged(f"{arm}{n}", True, arm) for n in range(400)], "r1")
+    assert verdict(quality).samples == 30
+
+
+@pytest.mark.parametrize("margin_points", [1.0, 3.0, 5.0, 12.0])
+def test_with_fewer_judgements_than_are_needed_no_canary_could_pass(margin_points: float) -> None:
+    needed = judgements_needed(margin_points)
+    for judgements, passes in ((needed, True), (needed - 1, False)):
+        one = Quality(
+            QualityGate.model_construct(margin_points=margin_points, judgements=judgements)
+        )
+        one.take(both(0, judgements), "r1")
+        assert (verdict(one).state is GateState.PASSING) is passes

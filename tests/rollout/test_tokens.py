@@ -52,7 +52,7 @@ def test_the_e_value_of_an_equal_mean_is_one_on_average(variance: float) -> None
 def test_a_canary_twice_as_chatty_is_shown() -> None:
     one = counts()
     one.take(answers(np.random.default_rng(1), 2.0))
-    assert one.evidence()[0] > REACHED
+    assert one.against().log_e > REACHED
     assert one.log_inside() < 0
 
 
@@ -60,7 +60,7 @@ def test_a_canary_that_is_as_long_is_shown_to_be_inside() -> None:
     one = counts()
     one.take(answers(np.random.default_rng(1), 1.0, n=4000))
     assert one.log_inside() > REACHED
-    assert one.evidence()[0] < 0
+    assert one.against().log_e < 0
 
 
 def test_answers_of_one_conversation_are_one_word() -> None:
@@ -79,13 +79,13 @@ def test_answers_of_one_conversation_are_one_word() -> None:
         )
     )
     assert together.mean(1) == pytest.approx(apart.mean(1))
-    assert apart.evidence()[0] > REACHED > together.evidence()[0]
+    assert apart.against().log_e > REACHED > together.against().log_e
 
 
 def test_few_long_conversations_say_nothing_yet() -> None:
     one = counts()
     one.take(answers(np.random.default_rng(1), 4.0, n=4000, per_conversation=100))
-    assert one.evidence()[0] == pytest.approx(0, abs=1e-9)
+    assert one.against().log_e < 0
 
 
 def test_a_step_is_a_sample_of_its_own() -> None:
@@ -94,12 +94,11 @@ def test_a_step_is_a_sample_of_its_own() -> None:
     one.begin()
     assert one.mean(1) is None
     one.take(answers(np.random.default_rng(2), 2.0))
-    assert one.evidence()[0] > REACHED
+    assert one.against().log_e > REACHED
 
 
-def test_what_a_step_showed_is_kept_in_the_next() -> None:
+def test_what_a_human_let_pass_in_one_step_is_not_held_against_the_next() -> None:
     one = counts()
     one.take(answers(np.random.default_rng(1), 2.5))
-    shown = one.evidence()[0]
     one.begin()
-    assert one.evidence()[0] == pytest.approx(shown, rel=1e-6)
+    assert one.against().log_e < 0

@@ -19,7 +19,10 @@ def is_of_starter(path: Path) -> bool:
 def no_manifest(folder: Path) -> str:
     """Of a folder without a manifest.json, or of none."""
     if is_of_starter(folder):
-        return f"{folder}: this starter model is not there: make it with `modelyard models prepare`"
+        return (
+            f"{folder}: there is no such version: `modelyard models prepare` makes the starter "
+            "models, `modelyard models import` one of your own"
+        )
     if folder.is_dir():
         return (
             f"{folder}: is not a packaged version (it has no manifest.json): make one of the "

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import httpx
 
-from modelyard.contract.errors import ModelyardError
+from modelyard.contract.errors import ConfigError, ModelyardError
 
 ATTEMPTS: Final = 5
 TIMEOUT_S: Final = 300.0
@@ -41,7 +41,10 @@ class AskVersion:
         )
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """The JSON of a 200. Waits and asks again when told to. Raises NoAnswer."""
+        """The JSON of a 200. Waits and asks again when told to.
+
+        Raises NoAnswer, and ConfigError for a key that may not: no other item would fare better.
+        """
         for _ in range(ATTEMPTS - 1):
             answer = self._once(path, body)
             if answer.status_code not in _BUSY:
@@ -49,6 +52,11 @@ class AskVersion:
             self._sleep(_retry_after_s(answer))
         else:
             answer = self._once(path, body)
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise ConfigError(
+                "a replay names versions, which this key may not: give --api-key a tenant's key "
+                f"with the roles invoke and evaluate ({answer.text[:_MAX_TEXT]})"
+            )
         if answer.status_code != httpx.codes.OK:
             raise NoAnswer(f"{answer.status_code}: {answer.text[:_MAX_TEXT]}")
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final
@@ -13,6 +14,8 @@ from modelyard.rollout.replayed import Replayed
 _WIDTH: Final = 100
 _MAX_TEXT: Final = 2000
 _BETWEEN: Final = " | "
+# Control, format (bidirectional overrides, zero widths), line and paragraph separators, half pairs.
+_OBEYED: Final = frozenset(("Cc", "Cf", "Zl", "Zp", "Cs"))
 
 
 def replay_text(view: dict[str, Any], done: Sequence[Replayed]) -> str:
@@ -21,7 +24,7 @@ def replay_text(view: dict[str, Any], done: Sequence[Replayed]) -> str:
     lines: list[str] = []
     for one in done:
         if not one.answered:
-            lines += [f"item {one.number}: NOT ANSWERED: {one.fault}", ""]
+            lines += [f"item {one.number}: NOT ANSWERED: {_visible(one.fault)}", ""]
         elif one.differs:
             lines += [*_item(one, view, width), ""]
     return "\n".join([*lines, summary(view, done)])
@@ -58,8 +61,8 @@ def summary(view: dict[str, Any], done: Sequence[Replayed]) -> str:
 
 def _item(one: Replayed, view: dict[str, Any], width: int) -> Iterator[str]:
     stable, canary = ("right" if good else "WRONG" for good in one.good)
-    yield f"item {one.number}: {one.item.expect}"
-    yield f"  asked: {textwrap.shorten(one.item.question, width - 9)}"
+    yield f"item {one.number}: {_visible(str(one.item.expect))}"
+    yield f"  asked: {_visible(textwrap.shorten(one.item.question, width - 9))}"
     half = max(20, (width - len(_BETWEEN) - 2) // 2)
     left = [f"{view['stable']} {stable}", *_wrapped(one.stable, half)]
     right = [f"{view['canary']} {canary}", *_wrapped(one.canary, half)]
@@ -68,5 +71,17 @@ def _item(one: Replayed, view: dict[str, Any], width: int) -> Iterator[str]:
 
 
 def _wrapped(text: str | None, width: int) -> list[str]:
-    lines = (text or "")[:_MAX_TEXT].splitlines()
+    # Not splitlines, which takes characters out that a reader should see.
+    lines = _visible(text[:_MAX_TEXT].removesuffix("\n")).split("\n") if text else []
     return [part for line in lines for part in textwrap.wrap(line, width) or [""]]
+
+
+def _visible(text: str) -> str:
+    """What a terminal would obey, or show as something else, as an escape: a model's answer may
+    hold what moves the cursor, writes a title, or turns the order of characters round."""
+    return "".join(
+        one.encode("unicode_escape").decode()
+        if one not in "\n\t" and unicodedata.category(one) in _OBEYED
+        else one
+        for one in text
+    )

@@ -6,7 +6,7 @@ import getpass
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import quote
 
 import typer
@@ -146,15 +146,27 @@ def _do(verb: str, rollout_id: str, reason: str, output: Output) -> None:
 
 
 def _done(answer: dict[str, Any]) -> str:
-    known = (
-        "every ingress has it within a second"
-        if answer["published"]
-        else "stored, but the board did not take it yet: control tries again each second"
-    )
+    known = _KNOWN[answer["published"], answer.get("stored", True)]
     return (
         f"{answer['id']}: {answer['phase']}, {answer['percent']:g} % on the canary, revision "
         f"{answer['revision']}: {known}"
     )
+
+
+# By published and stored. Only a rollback is in force before it is stored.
+_KNOWN: Final = {
+    (True, True): "every ingress has it within a second",
+    (False, True): "stored, but the board did not take it yet: control tries again each second",
+    (True, False): (
+        "every ingress has it within a second, but the store did not take it yet: control tries "
+        "again each second"
+    ),
+    (False, False): (
+        "NEITHER the board NOR the store took it yet: ingresses hear of it from control itself "
+        "within a second or two, and a control that dies now loses it: run this again until it "
+        "says otherwise"
+    ),
+}
 
 
 def _user() -> str:

@@ -60,7 +60,10 @@ def replay(client: AdminClient, view: dict[str, Any], golden: Path, options: Opt
     if options.output is Output.JSON:
         typer.echo(json.dumps({"items": replay_record(done), "taken": taken}, indent=2))
     elif options.post:
-        typer.echo(f"{taken} judgements posted: `modelyard rollout status {view['id']}`")
+        typer.echo(
+            f"{taken} judgements taken (a set that comes again counts once): "
+            f"`modelyard rollout status {view['id']}`"
+        )
         if all(gate["gate"] != "quality" for gate in view["gates"]):
             typer.echo("no gate looks at them: add gates.quality to the plan", err=True)
     return 0 if all(one.answered for one in done) else 1

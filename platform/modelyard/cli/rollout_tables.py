@@ -31,7 +31,7 @@ def gate_lines(gates: Sequence[dict[str, Any]]) -> list[str]:
 
 def verdict_text(gate: dict[str, Any]) -> str:
     """`errors FAILING (1.00 % and 6.00 %, evidence 212 of 200)`."""
-    _, state, stable, canary, evidence, *_ = _gate(gate)
+    _, state, stable, canary, evidence, _ = _measured(gate)
     return f"{gate['gate']} {state} ({stable} and {canary}, evidence {evidence})"
 
 
@@ -63,6 +63,11 @@ def _arm(arm: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _gate(gate: dict[str, Any]) -> tuple[str, ...]:
+    return (*_measured(gate), "accepted" if gate["accepted"] else gate["on_fail"])
+
+
+def _measured(gate: dict[str, Any]) -> tuple[str, ...]:
+    """What a verdict says; what is done about it a decision of the past does not tell."""
     state = str(gate["state"])
     return (
         gate["gate"],
@@ -71,7 +76,6 @@ def _gate(gate: dict[str, Any]) -> tuple[str, ...]:
         _figure(gate["gate"], gate["canary"]),
         _evidence(gate),
         str(gate["samples"]),
-        "accepted" if gate["accepted"] else gate["on_fail"],
     )
 
 
@@ -86,9 +90,15 @@ def _figure(gate: str, value: float | None) -> str:
 
 def _evidence(gate: dict[str, Any]) -> str:
     evidence, threshold = gate["evidence"], gate["threshold"]
-    if evidence is None:
+    if evidence is None or threshold is None:
         return _NONE
-    return f"{evidence:.3g}" + ("" if threshold is None else f" of {threshold:.3g}")
+    if gate["gate"] == "quality":  # a z score, which speaks for the canary
+        return f"z {evidence:.2f}, passes at {threshold:.2f}"
+    return f"{_number(evidence)} of {_number(threshold)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}" if value < 1e6 else f"{value:.0e}"
 
 
 def _percent(share: float | None) -> str:
@@ -96,4 +106,9 @@ def _percent(share: float | None) -> str:
 
 
 def _seconds(median: float | None, p95: float | None) -> str:
-    return _NONE if median is None or p95 is None else f"{median:.2f} / {p95:.2f} s"
+    return _NONE if median is None or p95 is None else f"{_time(median)} / {_time(p95)} s"
+
+
+def _time(seconds: float) -> str:
+    """A small model answers in milliseconds."""
+    return f"{seconds:.3f}" if seconds < 0.1 else f"{seconds:.2f}"

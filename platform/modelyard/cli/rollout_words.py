@@ -25,15 +25,18 @@ def head(view: dict[str, Any]) -> str:
     """Phase and weight."""
     step = view["step"]
     of_steps = "" if step is None else f", step {step + 1} of {len(view['steps_percent'])}"
+    lasting = f", for {span(view['since_s'])}" if view["phase"] != "Pending" else ""
     return (
         f"rollout {view['id']}: {view['phase']}, {view['percent']:g} % of conversations on the "
-        f"canary{of_steps}, for {span(view['since_s'])}"
+        f"canary{of_steps}{lasting}"
     )
 
 
 def brief(view: dict[str, Any]) -> str:
     """One line, as in `modelyard status`; of one that is over also who ended it, and why."""
     percent = f"{view['percent']:g} % on the canary"
+    if not view["in_table"]:
+        return f"rollout {view['id']}: ended, {view['phase']}; the table no longer has it"
     if view["phase"] in OVER:
         return f"rollout {view['id']}: {view['phase']}, {percent}, by {author_of(view)}"
     stopped = f" {stop}," if (stop := _stopped(view)) else ""

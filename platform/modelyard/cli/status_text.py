@@ -8,7 +8,7 @@ from typing import Any, Final
 from cluster.observe import AppView, ReplicaView
 from modelyard.cli.rollout_words import brief
 from modelyard.cli.serve_message import telling_line
-from modelyard.control.published import Published
+from modelyard.control.published import EVERYTHING, OF_ROLLOUT, Published
 from modelyard.control.reading import IngressEntry, Reading
 from modelyard.lifecycle.cause import Cause
 from modelyard.lifecycle.phases import START, Phase
@@ -51,7 +51,18 @@ def board_lines(reading: Reading, rollouts: Sequence[dict[str, Any]] = ()) -> li
     lines.append(f"control:{silent} {word}")
     if published.held:
         lines.append(f"  rollouts are HELD: {published.held}")
+    lines += _freezes(published)
     return [*lines, *_rollouts(published, {one["id"]: one for one in rollouts}), *_word(published)]
+
+
+def _freezes(published: Published) -> list[str]:
+    """Those that bind rollouts: a version's is scaling's alone."""
+    return [
+        f"  FROZEN, {'everything' if one.target == EVERYTHING else one.target}: nothing moves by "
+        f"itself, no rollback either; by {one.author}: {one.reason}"
+        for one in published.overrides
+        if one.kind == "freeze" and (one.target == EVERYTHING or one.target.startswith(OF_ROLLOUT))
+    ]
 
 
 def board_record(reading: Reading, rollouts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
@@ -100,9 +111,10 @@ def _control(published: Published, age_s: float | None) -> dict[str, Any]:
 
 
 def _rollouts(published: Published, views: Mapping[str, dict[str, Any]]) -> Iterator[str]:
-    """A line each: those that the table has, and those whose weight is still published."""
+    """A line each: those that the table has, and without control those whose weight is known."""
     for view in views.values():
-        yield f"  {brief(view)}"
+        if view["in_table"]:
+            yield f"  {brief(view)}"
     for rollout, percent in published.weights:
         if rollout not in views:
             over = ", finished" if rollout in published.finished else ""

@@ -47,6 +47,7 @@ RULES: Final[tuple[Rule, ...]] = (
     routes.models_are_used,
     rollouts.rollout_ids_are_unique,
     rollouts.somebody_meets_the_canary,
+    rollouts.something_is_compared,
     rollouts.steps_can_be_judged,
     rollouts.quality_can_be_decided,
     rollouts.judges_are_other_generators,

@@ -106,4 +106,6 @@ def _message(kind: str, message: str) -> str:
         return "required and missing: add it"
     if kind == "string_type":
         return "must be text: put it in quotes"
+    if kind in ("model_type", "dict_type", "model_attributes_type"):
+        return "must be a mapping of its fields: leave the key out for the defaults"
     return message.removeprefix("Value error, ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,38 +24,50 @@ MAX_INGRESSES: Final = 512  # remembered; each restart of one has a new id
 @dataclass(slots=True)
 class OneRollout:
     """mark: the weight's beginning, so that evidence of the step before is not taken for this
-    one's. heard_at: unix seconds of the last outcome, None before any."""
+    one's. heard_at: unix seconds of the last outcome, None before any. since: monotonic seconds at
+    which this control saw the step begin, or go on."""
 
     evidence: RolloutEvidence
     plan: Rollout
     mark: float
+    since: float
     heard_at: float | None = None
 
 
 class EvidenceShelf:
-    """In memory, and saved every few seconds: what is lost is missing at random in both arms."""
+    """In memory, and saved every few seconds. A batch is acknowledged when it is saved, so that an
+    ingress sends again what a control that died had only heard."""
 
-    def __init__(self, kind: EvidenceKind) -> None:
+    def __init__(self, kind: EvidenceKind, monotonic: Callable[[], float]) -> None:
         self._kind = kind
+        self._monotonic = monotonic
         self._kept: dict[str, Any] = {}  # read, and not decoded before the plan is known
         self._taken: dict[str, int] = {}
+        self._encoded: dict[str, int] = {}
+        self._saved: dict[str, int] = {}
         self._heard_at: float | None = None
         self.by_rollout: dict[str, OneRollout] = {}
         # (rollout, arm, kind): requests, what was sampled counted for those that were left out.
         self.outcomes: dict[tuple[str, str, str], float] = {}
 
-    def taken(self, ingress: str) -> int:
-        """The number of its last batch that is in here; 0 for none."""
-        return self._taken.get(ingress, 0)
+    def saved(self, ingress: str) -> int:
+        """The number of its last batch that a later control would have; 0 for none. Where no
+        evidence is collected there is nothing to lose."""
+        return (self._saved if self.by_rollout else self._taken).get(ingress, 0)
 
-    def heard_s(self, now: float) -> float | None:
+    def heard_s(self) -> float | None:
         """Seconds since any ingress reported, with outcomes or without."""
-        return None if self._heard_at is None else now - self._heard_at
+        return None if self._heard_at is None else self._monotonic() - self._heard_at
+
+    def elapsed_s(self, rollout: str) -> float:
+        """Seconds for which this control has seen a rollout at its weight; 0 for none."""
+        one = self.by_rollout.get(rollout)
+        return 0.0 if one is None else self._monotonic() - one.since
 
     def take(self, report: ControlReport, now: float) -> bool:
         """Each batch once, whatever comes twice or out of order; whether there was a new one."""
-        self._heard_at = now
-        last = first = self.taken(report.ingress)
+        self._heard_at = self._monotonic()
+        last = first = self._taken.get(report.ingress, 0)
         for batch in sorted(report.outcomes, key=lambda one: one.number):
             if batch.number > last:
                 last = batch.number
@@ -78,12 +91,19 @@ class EvidenceShelf:
             one.evidence, one.plan = self._decoded(record, one.evidence.encode(), plan, now), plan
         if one.mark != record.weight_since:
             one.evidence.begin_step(record.percent, now)
-            one.mark = record.weight_since
+            one.mark, one.since = record.weight_since, self._monotonic()
 
     def drop(self, rollout: str) -> None:
         self.by_rollout.pop(rollout, None)
+        self._kept.pop(rollout, None)
+
+    def forget_all_but(self, known: Collection[str]) -> None:
+        """What was kept of rollouts that nobody knows any more."""
+        self._kept = {rollout: kept for rollout, kept in self._kept.items() if rollout in known}
 
     def encode(self) -> bytes:
+        """What to save; once it is, `note_saved`."""
+        self._encoded = dict(self._taken)
         rollouts = {
             rollout: {"mark": one.mark, "data": base64.b64encode(one.evidence.encode()).decode()}
             for rollout, one in self.by_rollout.items()
@@ -91,12 +111,17 @@ class EvidenceShelf:
         # What no plan has claimed yet stays as it was.
         return json.dumps({"rollouts": self._kept | rollouts, "taken": self._taken}).encode()
 
+    def note_saved(self) -> None:
+        """What was last encoded is in the store, and may be acknowledged."""
+        self._saved = self._encoded
+
     def restore(self, data: bytes) -> None:
         """Evidence that cannot be read begins anew: a step then lasts longer, and nothing else."""
         try:
             record = json.loads(data)
             self._taken = {str(name): int(number) for name, number in record["taken"].items()}
             self._kept = dict(record["rollouts"])
+            self._saved = dict(self._taken)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             log.error("the kept evidence cannot be read, it begins anew: %r", error)
 
@@ -105,8 +130,10 @@ class EvidenceShelf:
         try:
             data, mark = base64.b64decode(kept["data"]), float(kept["mark"])
         except (LookupError, TypeError, ValueError):
-            return OneRollout(self._new(record, plan, now), plan, record.weight_since)
-        return OneRollout(self._decoded(record, data, plan, now), plan, mark)
+            evidence, mark = self._new(record, plan, now), record.weight_since
+        else:
+            evidence = self._decoded(record, data, plan, now)
+        return OneRollout(evidence, plan, mark, self._monotonic())
 
     def _decoded(
         self, record: RolloutRecord, data: bytes, plan: Rollout, now: float

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from modelyard.control.published import OF_REPLICA, Override, Published, RouteLimit, aged, newer
+from modelyard.routing.steering import UNSTEERED, Steering
 
 
 class InForce:
@@ -19,7 +21,8 @@ class InForce:
         self._last: Published | None = None
         self._at = now()
         self._is_ahead = False
-        self.weights: dict[str, float] = {}
+        self._steering = UNSTEERED
+        self._until = inf  # when the next override of those that steer ends
 
     def take(self, published: Published | None) -> bool:
         """Take what the board holds; True when it says something else than before."""
@@ -29,8 +32,16 @@ class InForce:
         if kept is None or kept is not published:
             return False
         self._last, self._at = kept, self._now()
-        self.weights = dict(kept.weights)
+        self._steer(kept)
         return last is None or last.order != kept.order
+
+    @property
+    def steering(self) -> Steering:
+        """What routing asks for with each request: made when a word comes and when an override
+        ends, not each time."""
+        if self._last is not None and self._now() >= self._until:
+            self._steer(self._last)
+        return self._steering
 
     @property
     def to_tell(self) -> Published | None:
@@ -54,27 +65,11 @@ class InForce:
         return self._last.revoked if self._last else frozenset()
 
     @property
-    def finished(self) -> frozenset[str]:
-        """Rollouts that never move again."""
-        return self._last.finished if self._last else frozenset()
-
-    @property
-    def shadows(self) -> dict[str, float]:
-        """Percent of the stable version's requests to copy to the canary, by rollout id."""
-        return dict(self._last.shadows) if self._last else {}
-
-    @property
     def overrides(self) -> tuple[Override, ...]:
         """Those that have not run out."""
         if self._last is None or not self._last.overrides:
             return ()
         return aged(self._last, self._now() - self._at).overrides
-
-    @property
-    def drained(self) -> frozenset[str]:
-        """Apps of cells that get no new requests."""
-        drains = (one.target for one in self.overrides if one.kind == "drain")
-        return frozenset(target for target in drains if not target.startswith(OF_REPLICA))
 
     @property
     def route_limits(self) -> dict[RouteLimit, int]:
@@ -85,3 +80,19 @@ class InForce:
             for one in self.overrides
             if (route := one.of_route) is not None and one.value is not None
         }
+
+    def _steer(self, word: Published) -> None:
+        age_s = self._now() - self._at
+        drains = [one for one in aged(word, age_s).overrides if _closes_an_app(one)]
+        # The first instant at which aged() leaves it out.
+        self._until = min((self._at + one.left_s + age_s for one in drains), default=inf)
+        self._steering = Steering(
+            dict(word.weights),
+            frozenset(one.target for one in drains),
+            word.finished,
+            dict(word.shadows),
+        )
+
+
+def _closes_an_app(one: Override) -> bool:
+    return one.kind == "drain" and not one.target.startswith(OF_REPLICA)

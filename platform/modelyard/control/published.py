@@ -65,7 +65,8 @@ class Published:
     weights: (rollout id, percent of conversations on the canary, 0..100). finished: the rollouts
     among them that never start again. shadows: (rollout id, percent of requests to the stable
     version that are copied to the canary). revoked: key ids. held: why no rollout may move on its
-    own; empty when they may.
+    own; empty when they may. stored: the revision that control's store had when this was said, None
+    for this one: a rollback is told before it is stored, and nothing else is.
     """
 
     epoch: int
@@ -76,6 +77,12 @@ class Published:
     finished: frozenset[str] = frozenset()
     held: str = ""
     shadows: tuple[tuple[str, float], ...] = ()
+    stored: int | None = None
+
+    @property
+    def stored_order(self) -> tuple[int, int]:
+        """What the store must have at least: with less it was lost, or is an older copy."""
+        return self.epoch, self.revision if self.stored is None else self.stored
 
     @property
     def order(self) -> tuple[int, int]:

@@ -76,10 +76,10 @@ class Questions:
 
     def _replicas(self) -> dict[str, Any]:
         """As the board had them at the last tick: within a second or two. Raises Overloaded."""
-        if self._rollouts.reading is None:
+        if self._rollouts.demands.reading is None:
             raise Overloaded(
                 "the board does not answer, so nobody knows the replicas: try again",
                 reason="board_down",
                 retry_after_s=2,
             )
-        return show.replicas(self._rollouts.reading)
+        return show.replicas(self._rollouts.demands.reading)

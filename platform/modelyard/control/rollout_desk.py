@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from modelyard.config.table import Table
 from modelyard.contract.errors import NotFound
 from modelyard.control import rollout_views
+from modelyard.control.demand import Demands
 from modelyard.control.evidence import EvidenceKind
 from modelyard.control.evidence_shelf import EvidenceShelf
 from modelyard.control.published import Published
 from modelyard.control.reading import Reading
 from modelyard.control.rollout_look import look_at
 from modelyard.control.rollout_shown import RolloutsShown
-from modelyard.control.rollout_states import Planned, keep, records
+from modelyard.control.rollout_states import LATEST, Planned, keep, planned_in, records
 from modelyard.control.rollout_wishes import shadows, wishes
 from modelyard.control.state import State, published
 from modelyard.rollout.look import Look
@@ -22,22 +24,36 @@ from modelyard.rollout.outcome import Judgement
 from modelyard.rollout.phases import RolloutPhase
 from modelyard.rollout.record import Decision, RolloutRecord
 
-MAX_ENDED: Final = 20  # shown in the list; each can be asked for by its id
-
 
 class RolloutDesk:
-    """One per control. It decides and stores nothing: its owner commits, then calls `settle`."""
+    """One per control. It decides and stores nothing: its owner commits, then calls `settle`.
 
-    def __init__(self, kind: EvidenceKind) -> None:
-        self.shelf = EvidenceShelf(kind)
+    table: the one that Serve gave to this process, None before it; nothing moves by itself without
+    it. kept: the last good one of the store, to show and to turn back by until then.
+    """
+
+    def __init__(self, kind: EvidenceKind, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self.shelf = EvidenceShelf(kind, monotonic)
+        self.demands = Demands()
         self.table: Table | None = None
-        self.reading: Reading | None = None
+        self.kept: Table | None = None
+        self.settled = False
         self.shown = RolloutsShown()
 
-    def word(self, state: State, now: float) -> Published:
-        """What is published: the state, and what rollouts need of the fleet."""
-        own = wishes(state, self.table, self.reading, now)
-        return published(state, now, own, shadows(state, self.table))
+    @property
+    def known(self) -> Table | None:
+        return self.table or self.kept
+
+    def read(self, reading: Reading | None) -> None:
+        """The board's, once a second; None when it did not answer."""
+        self.demands.take(reading, planned_in(self.known).values(), self._monotonic())
+
+    def word(self, state: State, now: float, stored: int) -> Published:
+        """What is published: the state, and what rollouts need of the fleet. stored: the revision
+        that the store has."""
+        own = wishes(state, self.known, self.demands, now)
+        return published(state, now, own, shadows(state, self.known), self.table, stored)
 
     def rollbacks(self, state: State, now: float) -> list[RolloutRecord]:
         """What must end now, as it is then."""
@@ -61,7 +77,11 @@ class RolloutDesk:
 
     def settle(self, state: State, now: float) -> None:
         """The evidence follows the state: a step's begins when it is in the store."""
-        for record, planned in records(state, self.table):
+        found = list(records(state, self.table))
+        if self.table is not None:
+            self.shelf.forget_all_but({record.id for record, _ in found})
+            self.settled = True
+        for record, planned in found:
             if record.over:
                 self.shelf.drop(record.id)
             elif record.begun and planned is not None and _is_of(record, planned):
@@ -90,7 +110,7 @@ class RolloutDesk:
     def look(self, state: State, rollout: str, now: float) -> tuple[RolloutRecord, Look]:
         """Raises NotFound for an id that neither the table nor the state knows."""
         record, planned = self._found(state, rollout)
-        return record, look_at(rollout, planned, state, self.reading, self.shelf, now)
+        return record, look_at(rollout, planned, state, self.demands, self.shelf, now)
 
     def view(self, state: State, rollout: str, now: float) -> dict[str, Any]:
         record, planned = self._found(state, rollout)
@@ -98,11 +118,11 @@ class RolloutDesk:
 
     def views(self, state: State, now: float) -> list[dict[str, Any]]:
         """Those of the table and those that run first, then ended ones, the latest first."""
-        found = list(records(state, self.table))
+        found = list(records(state, self.known))
         live = [one for one in found if one[1] is not None or not one[0].over]
         ended = [one for one in found if one not in live and one[0].history]
         ended.sort(key=lambda one: -one[0].since)
-        shown = (*live, *ended[:MAX_ENDED])
+        shown = (*live, *ended[:LATEST])
         return [self._view(record, planned, state, now) for record, planned in shown]
 
     def history(self, state: State, rollout: str, now: float) -> list[dict[str, Any]]:
@@ -122,17 +142,17 @@ class RolloutDesk:
     ) -> tuple[RolloutRecord, Decision | None]:
         if record.over or self.table is None:
             return record, None
-        look = look_at(record.id, planned, state, self.reading, self.shelf, now)
+        look = look_at(record.id, planned, state, self.demands, self.shelf, now)
         return advance(record, look)
 
     def _view(
         self, record: RolloutRecord, planned: Planned | None, state: State, now: float
     ) -> dict[str, Any]:
-        look = look_at(record.id, planned, state, self.reading, self.shelf, now)
+        look = look_at(record.id, planned, state, self.demands, self.shelf, now)
         return rollout_views.view(record, planned, look, self.shelf.by_rollout.get(record.id))
 
     def _found(self, state: State, rollout: str) -> tuple[RolloutRecord, Planned | None]:
-        for record, planned in records(state, self.table):
+        for record, planned in records(state, self.known):
             if record.id == rollout:
                 return record, planned
         raise NotFound(

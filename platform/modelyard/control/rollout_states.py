@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +10,12 @@ from modelyard.config.rollout import Rollout
 from modelyard.config.table import Table
 from modelyard.control.weight import Weight
 from modelyard.rollout.phases import RolloutPhase
-from modelyard.rollout.record import RolloutRecord, decide
+from modelyard.rollout.record import CONTROL, RolloutRecord, decide, rebased
 
 if TYPE_CHECKING:
     from modelyard.control.state import State
 
-WHOLE_LOGS: Final = 20  # of rollouts that are over; older ones keep their last decision
+LATEST: Final = 20  # of the rollouts that are over: these keep their logs, and are published
 AUTHOR: Final = "rollout:"  # before an id: of what control wishes for a rollout; no key has a colon
 
 
@@ -67,16 +67,65 @@ def records(state: State, table: Table | None) -> Iterator[tuple[RolloutRecord, 
 
 def keep(state: State, record: RolloutRecord) -> State:
     """The state with this record and its weight; the same one where it has them already, or where
-    that rollout is over: an end is never taken back."""
+    that rollout is over: an end is never taken back, but for a promotion by a rollback."""
     held = state.rollouts.get(record.id)
-    if held == record or (held is not None and held.over):
+    if held == record:
+        return state
+    turned_back = (RolloutPhase.PROMOTED, RolloutPhase.ROLLED_BACK)
+    if held is not None and held.over and (held.phase, record.phase) != turned_back:
         return state
     return state.changed(**_with(state, record))
+
+
+def ended_in(state: State, ended: RolloutRecord, *, told: bool = False) -> State:
+    """The state with a rollback that was decided on an older one; the same where it is over.
+
+    told: the rollback is in force already, so that nothing that was decided meanwhile beats it. One
+    that is not yet loses to a human's promotion, unless it is a human's too.
+    """
+    held = state.rollouts.get(ended.id)
+    if held is None:
+        return state.changed(**_with(state, ended))
+    if held.phase is RolloutPhase.ROLLED_BACK:
+        return state
+    outranked = held.author == CONTROL or ended.author != CONTROL
+    beaten = told or (held.phase is RolloutPhase.PROMOTED and outranked)
+    if held.over and not beaten:
+        return state
+    return state.changed(**_with(state, rebased(ended, held)))
 
 
 def beside(state: State, record: RolloutRecord) -> State:
     """As `keep`, in the revision of a change that is being made."""
     return state.model_copy(update=_with(state, record))
+
+
+def published_ids(state: State, table: Table | None) -> frozenset[str]:
+    """Rollouts whose weights every ingress is told: those that a table names or that are not over,
+    and the latest that are, because an ingress may still have the table before."""
+    if table is None:
+        return frozenset(state.weights)
+    over = sorted(
+        (one for one in state.weights.items() if one[1].finished), key=lambda one: -one[1].at
+    )
+    older = {rollout for rollout, _ in over[LATEST:]}
+    return frozenset(state.weights) - (older - planned_in(table).keys())
+
+
+def rolled_back(
+    state: State, told: Mapping[str, Weight], kept_s: dict[str, float], now: float
+) -> State:
+    """The state with the rollbacks that ingresses were told and that it does not have: control died
+    before its store had taken them. told: those weights of the board's that are ends at 0."""
+    missing = {
+        rollout: weight
+        for rollout, weight in told.items()
+        if (held := state.weights.get(rollout)) is None or not held.finished or held.percent > 0
+    }
+    if not missing:
+        return state
+    made = reconciled(state, missing, kept_s, now)
+    return state.model_copy(update={"weights": state.weights | missing, "rollouts": made})
 
 
 def reconciled(
@@ -89,13 +138,14 @@ def reconciled(
     made = dict(state.rollouts)
     for rollout, weight in weights.items():
         record = made.get(rollout)
-        if record is None or record.over:
+        turned_back = weight.finished and weight.percent == 0
+        if record is None or (record.over and not (turned_back and record.percent > 0)):
             continue
         if record.percent == weight.percent and not weight.finished:
             continue
         found = _by_weight(record, weight)
         why = "the board held a later word than the store"
-        left_s = kept_s.get(rollout)
+        left_s = kept_s.get(rollout) if turned_back else None
         made[rollout], _ = decide(
             record,
             found.phase,
@@ -140,9 +190,5 @@ def _by_weight(record: RolloutRecord, weight: Weight) -> RolloutRecord:
 def _trimmed(kept: dict[str, RolloutRecord]) -> dict[str, RolloutRecord]:
     """Ids are kept for ever, because one that is over never restarts; their logs are not."""
     over = sorted((one for one in kept.values() if one.over), key=lambda one: -one.since)
-    old = {one.id: one for one in over[WHOLE_LOGS:] if len(one.history) > 1}
-    short = {
-        rollout: one.model_copy(update={"history": one.history[-1:]})
-        for rollout, one in old.items()
-    }
-    return kept | short
+    old = (one for one in over[LATEST:] if one.history)
+    return kept | {one.id: one.model_copy(update={"history": ()}) for one in old}

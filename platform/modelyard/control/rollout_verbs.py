@@ -11,6 +11,7 @@ from modelyard.control.rollout_states import keep
 from modelyard.control.state import State
 from modelyard.rollout.commands import RolloutVerb, ordered
 from modelyard.rollout.look import Look
+from modelyard.rollout.phases import RolloutPhase
 from modelyard.rollout.record import RolloutRecord
 
 Outcome: TypeAlias = dict[str, str | float | bool | None]
@@ -37,9 +38,27 @@ def on_rollout(
     record, look = look_of(state, asked.rollout)
     moved = ordered(record, ROLLOUT_VERBS[verb], look, author, asked.reason)
     changed = keep(state, moved)
-    return changed, {
-        "id": moved.id,
-        "phase": moved.phase.value,
-        "percent": moved.percent,
-        "revision": changed.revision,
+    return changed, outcome_of(changed, moved)
+
+
+def outcome_of(state: State, record: RolloutRecord) -> Outcome:
+    return {
+        "id": record.id,
+        "phase": record.phase.value,
+        "percent": record.percent,
+        "revision": state.revision,
     }
+
+
+def overtaken(outcome: Outcome, state: State) -> Outcome:
+    """The answer to a verb. A rollback that came into force while the verb was being stored, or
+    since it was first carried out, has beaten it, and the answer says so."""
+    rollout = str(outcome.get("id") or outcome.get("rollout"))
+    record = state.rollouts.get(rollout)
+    if record is None or record.phase is not RolloutPhase.ROLLED_BACK:
+        return outcome
+    if "phase" in outcome:
+        return outcome_of(state, record)
+    if "finished" in outcome:
+        return outcome | {"percent": 0.0, "finished": True, "revision": state.revision}
+    return outcome

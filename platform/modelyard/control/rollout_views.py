@@ -11,7 +11,13 @@ from modelyard.control.rollout_states import Planned
 from modelyard.rollout.capacity import capacity_for
 from modelyard.rollout.look import Look, on_fail
 from modelyard.rollout.phases import RolloutPhase
-from modelyard.rollout.readiness import next_percent, step_of, waits_for
+from modelyard.rollout.readiness import (
+    hold_left_s,
+    next_percent,
+    step_of,
+    step_waits_for,
+    waits_for,
+)
 from modelyard.rollout.record import RolloutRecord
 from modelyard.rollout.verdict import Verdict
 
@@ -34,7 +40,7 @@ def view(
         "step": None if plan is None else step_of(plan, record.percent),
         "steps_percent": [] if plan is None else list(plan.steps_percent),
         "percent": record.percent,
-        "since_s": round(now - record.since, 1) if record.begun else 0.0,
+        "since_s": round(max(now - record.since, 0.0), 1) if record.begun else 0.0,
         "left_s": _hold_left_s(record, look),
         "samples": look.samples,
         "min_samples": _min_samples(record, look),
@@ -47,9 +53,10 @@ def view(
         "author": record.author,
         "reason": record.reason,
         "kept_for_s": None if record.kept_until is None else max(record.kept_until - now, 0.0),
-        "evidence_age_s": None if one is None or one.heard_at is None else now - one.heard_at,
+        "evidence_age_s": _age_s(one, now),
         "shadow_percent": 0.0 if plan is None else plan.shadow_percent,
         "start": None if plan is None else plan.start,
+        "in_table": planned is not None,
     }
     plain: dict[str, Any] = finite(shown)
     return plain
@@ -60,7 +67,7 @@ def history(record: RolloutRecord, now: float) -> list[dict[str, Any]]:
     shown = [
         {
             "number": one.number,
-            "at_s_ago": round(now - one.at, 1),
+            "at_s_ago": round(max(now - one.at, 0.0), 1),
             "author": one.author,
             "what": one.what,
             "why": one.why,
@@ -77,13 +84,18 @@ def history(record: RolloutRecord, now: float) -> list[dict[str, Any]]:
 
 def waiting_for(record: RolloutRecord, look: Look) -> str:
     """One sentence; empty for what is over."""
-    plan = look.plan
     if record.over:
         return ""
-    if look.frozen:
-        return f"the end of a freeze by {look.frozen}"
+    own = _own_wait(record, look)
+    also = f", and then for {own}" if own else ""
     if look.held:
-        return "a human: rollouts are held, look at the weights and release the hold"
+        return f"a human: rollouts are held, look at the weights and release the hold{also}"
+    return f"the end of a freeze by {look.frozen}{also}" if look.frozen else own
+
+
+def _own_wait(record: RolloutRecord, look: Look) -> str:
+    """What it waits for where nothing stops everything."""
+    plan = look.plan
     match record.phase:
         case RolloutPhase.PENDING:
             return "its start by a human" if plan and plan.start == "manual" else ""
@@ -94,10 +106,8 @@ def waiting_for(record: RolloutRecord, look: Look) -> str:
     if plan is None:
         return ""
     if record.phase is RolloutPhase.STEP:
-        if look.demand is None:
-            return "the board's word on replicas"
         percent = next_percent(plan, record.percent)
-        return capacity_for(percent, look.demand).words if percent is not None else ""
+        return step_waits_for(record, look, plan, percent) if percent is not None else ""
     return waits_for(record, look, plan)
 
 
@@ -112,10 +122,14 @@ def finite(value: Any) -> Any:
     return value
 
 
+def _age_s(one: OneRollout | None, now: float) -> float | None:
+    return None if one is None or one.heard_at is None else max(now - one.heard_at, 0.0)
+
+
 def _hold_left_s(record: RolloutRecord, look: Look) -> float | None:
     if look.plan is None or record.phase is not RolloutPhase.HOLDING:
         return None
-    return round(max(record.weight_since + look.plan.hold_s - look.now, 0.0), 1)
+    return round(hold_left_s(record, look, look.plan), 1)
 
 
 def _min_samples(record: RolloutRecord, look: Look) -> int:

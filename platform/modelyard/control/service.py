@@ -20,7 +20,7 @@ from modelyard.control.quota_desk import QuotaDesk, Surrender
 from modelyard.control.reading import Reading
 from modelyard.control.report import ControlReply, ControlReport
 from modelyard.control.rollout_desk import RolloutDesk
-from modelyard.control.rollout_verbs import ROLLBACK, Outcome
+from modelyard.control.rollout_verbs import ROLLBACK, Outcome, outcome_of, overtaken
 from modelyard.control.state import State, decode, published, take_over
 from modelyard.control.store import StoreFailed
 from modelyard.control.usage import UsageBook
@@ -72,7 +72,7 @@ class ControlService:
         self._quotas: QuotaDesk
         self._quotas_of: tuple[Any, ...] = ()
         self.tables = LastTable()
-        self.rollouts = RolloutDesk(evidence)
+        self.rollouts = RolloutDesk(evidence, now)
         self._mover = RolloutMover(self._keeper, self.rollouts, self._try_to_publish, wall)
         self._questions = Questions(self._keeper, self.tables, self.rollouts, wall)
         self.store_error = ""
@@ -97,6 +97,7 @@ class ControlService:
                 self.rollouts.shelf.restore(kept)
         self._take_table()
         state = self._keeper.state
+        self.rollouts.settle(state, self._wall())
         log.info("control epoch %d, revision %d", state.epoch, state.revision)
 
     def adopt(self, record: Any) -> None:
@@ -122,10 +123,10 @@ class ControlService:
             changed, outcome = self._execute(command)
             if changed is not self._keeper.state:
                 await self._keeper.save(changed)
-                self.rollouts.settle(changed, self._wall())
+                self.rollouts.settle(self._keeper.state, self._wall())
                 log.info("%s by %s: %s", command.verb, command.author, outcome)
         is_known = await self._try_to_publish()
-        return dict(outcome) | {"published": is_known}
+        return overtaken(outcome, self._keeper.state) | {"published": is_known}
 
     async def exchange(self, report: ControlReport) -> ControlReply:
         """An ingress's report of the second."""
@@ -134,11 +135,14 @@ class ControlService:
         quota = None
         if report.quota is not None and not self.fenced:
             quota = await self._quotas.exchange(report.quota)
-        if not self.fenced and self.rollouts.shelf.take(report, now):
-            self._mover.wake()
-        taken = self.rollouts.shelf.taken(report.ingress)
-        word = None if self.fenced else self.rollouts.word(self._keeper.state, self._wall())
-        return ControlReply(self._keeper.state.epoch, quota, word, taken)
+        if self.fenced:
+            return ControlReply(self._keeper.state.epoch, quota)
+        taken = 0
+        if self.rollouts.settled:  # before, outcomes would go to nobody
+            if self.rollouts.shelf.take(report, now):
+                self._mover.wake()
+            taken = self.rollouts.shelf.saved(report.ingress)
+        return ControlReply(self._keeper.state.epoch, quota, self._word(), taken)
 
     async def recall(self, report: HolderReport, surrender: Surrender) -> SplitReply | None:
         """An ingress cannot afford a request: gather for it. The caller bounds the time."""
@@ -150,7 +154,7 @@ class ControlService:
 
         reading: the board's, None when it did not answer.
         """
-        self.rollouts.reading = reading
+        self.rollouts.read(reading)
         await self._try_to_publish()  # first: a store that hangs must not make control seem away
         if self.fenced:
             return
@@ -177,6 +181,7 @@ class ControlService:
     def _take_table(self) -> None:
         """Rollouts live by a table that Serve gave to this process, or by the last good one where
         that is bad: by the kept one alone, which may be older, one could seem to have left it."""
+        self.rollouts.kept = self.tables.table
         if self._was_given:
             self.rollouts.table = self.tables.table
 
@@ -190,14 +195,23 @@ class ControlService:
     async def _roll_back(self, command: Command) -> dict[str, Any]:
         """A human's. Its second coming finds it rolled back: it needs no memory of requests."""
         changed, outcome = self._execute(command)
-        record = changed.rollouts[str(outcome["id"])]
-        stored = await self._keeper.roll_back(record)
+        rollout = str(outcome["id"])
+        await self._keeper.roll_back(changed.rollouts[rollout])
         if self.fenced:
             raise succeeded()
         self.rollouts.settle(self._keeper.state, self._wall())
-        log.info("%s by %s: %s", command.verb, command.author, outcome)
         is_known = await self._try_to_publish()
+        if self.fenced:
+            raise succeeded()
+        state = self._keeper.state
+        outcome = outcome_of(state, state.rollouts[rollout])
+        log.info("%s by %s: %s", command.verb, command.author, outcome)
+        stored = rollout not in self._keeper.unstored
         return dict(outcome) | {"published": is_known, "stored": stored}
+
+    def _word(self) -> Published:
+        keeper = self._keeper
+        return self.rollouts.word(keeper.state, self._wall(), keeper.stored_revision)
 
     async def _save_the_rest(self) -> None:
         now = self._wall()
@@ -211,6 +225,7 @@ class ControlService:
             self.store_error = ""
         if now - self._evidence_saved_at >= SAVE_EVIDENCE_S and self.rollouts.shelf.by_rollout:
             await self._journal.write(EVIDENCE, self.rollouts.shelf.encode())
+            self.rollouts.shelf.note_saved()
             self._evidence_saved_at = now
 
     async def _try_to_publish(self) -> bool:
@@ -219,13 +234,13 @@ class ControlService:
         if self.fenced:
             return False
         try:
-            held = await self._publish_to(self.rollouts.word(self._keeper.state, self._wall()))
+            held = await self._publish_to(self._word())
         except Exception as error:  # noqa: BLE001  the edge to the board, whatever carries it
             log.warning("the board did not take the state: %r", error)
             return False
         if held.order > self._keeper.order:
             await self._learn_of(held)
-        return True
+        return not self.fenced
 
     async def _learn_of(self, held: Published) -> None:
         """The board holds a later word: a successor's, or this store is an older copy."""
@@ -239,7 +254,8 @@ class ControlService:
             except StoreFailed as error:
                 self._note_store(str(error))
                 return
-        log.error("the board's state is later than the store: rollouts are held")
+        if self._keeper.state.held:
+            log.error("the board's state is later than the store: rollouts are held")
 
     async def _take_over(self, mirror: Published | None) -> None:
         def next_of(kept: bytes | None) -> tuple[int, bytes]:

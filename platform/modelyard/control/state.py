@@ -12,9 +12,10 @@ from typing import Final, Literal
 from pydantic import Field, ValidationError
 
 from modelyard.config.frozen import Frozen
+from modelyard.config.table import Table
 from modelyard.contract.errors import ConfigError, InvalidRequest, NotFound
 from modelyard.control.published import Override, OverrideKind, Published
-from modelyard.control.rollout_states import AUTHOR, reconciled
+from modelyard.control.rollout_states import AUTHOR, published_ids, reconciled, rolled_back
 from modelyard.control.weight import Weight
 from modelyard.rollout.record import RolloutRecord
 
@@ -103,9 +104,14 @@ def published(
     now: float,
     wishes: tuple[Override, ...] = (),
     shadows: tuple[tuple[str, float], ...] = (),
+    table: Table | None = None,
+    stored: int | None = None,
 ) -> Published:
     """The word for the ingresses, as of now. wishes: control's own, of rollouts: made anew for each
-    word, and in no store."""
+    word, and in no store. table: what rollouts ingresses may ask for; None for any. stored: the
+    store's revision, None for this one."""
+    ids = published_ids(state, table)
+    weights = {rollout: w for rollout, w in sorted(state.weights.items()) if rollout in ids}
     overrides = tuple(
         Override(o.kind, o.target, o.value, o.author, o.reason, o.expires_at - now)
         for o in state.live_overrides(now)
@@ -113,34 +119,40 @@ def published(
     return Published(
         epoch=state.epoch,
         revision=state.revision,
-        weights=tuple((rollout, w.percent) for rollout, w in sorted(state.weights.items())),
+        weights=tuple((rollout, w.percent) for rollout, w in weights.items()),
         revoked=frozenset(state.revoked),
         overrides=overrides + wishes,
-        finished=frozenset(rollout for rollout, w in state.weights.items() if w.finished),
+        finished=frozenset(rollout for rollout, w in weights.items() if w.finished),
         held=state.held,
         shadows=shadows,
+        stored=None if stored == state.revision else stored,
     )
 
 
 def take_over(state: State, mirror: Published | None, now: float) -> State:
     """The state of a control that starts, with an epoch above every one it can know of.
 
-    mirror: the board's word, None when it has none. Where that is later than the store, the store
-    was lost: the ingresses live by the mirror, so it stays in force, and rollouts are held.
+    mirror: the board's word, None when it has none. Its rollbacks are always believed. Where else
+    it says more than the store, the store was lost: the ingresses live by the mirror, so it stays
+    in force, and rollouts are held.
     """
-    if mirror is None or mirror.order <= (state.epoch, state.revision):
+    if mirror is None:
         return state.changed(epoch=state.epoch + 1)
-    later = mirror.epoch, max(mirror.revision, state.revision)
-    restored = state.model_copy(update={"epoch": later[0] + 1, "revision": later[1]})
     by = By("board", "restored from the board", now)
     weights = {
         rollout: _weight(percent, rollout in mirror.finished, by)
         for rollout, percent in mirror.weights
     }
-    revoked = {key: _revocation(by) for key in mirror.revoked}
     ours = [one for one in mirror.overrides if one.author.startswith(AUTHOR)]
-    overrides = tuple(_restored(one, now) for one in mirror.overrides if one not in ours)
+    # While a canary has weight there are others of its author; a rolled back one has only this.
     kept_s = {one.author.removeprefix(AUTHOR): one.left_s for one in ours if one.kind == "floor"}
+    if mirror.stored_order <= (state.epoch, state.revision):
+        ends = {one: weight for one, weight in weights.items() if _turned_back(weight)}
+        return rolled_back(state, ends, kept_s, now).changed(epoch=state.epoch + 1)
+    later = mirror.epoch, max(mirror.revision, state.revision)
+    restored = state.model_copy(update={"epoch": later[0] + 1, "revision": later[1]})
+    revoked = {key: _revocation(by) for key in mirror.revoked}
+    overrides = tuple(_restored(one, now) for one in mirror.overrides if one not in ours)
     return restored.changed(
         weights=state.weights | weights,
         rollouts=reconciled(state, weights, kept_s, now),
@@ -151,13 +163,15 @@ def take_over(state: State, mirror: Published | None, now: float) -> State:
 
 
 def set_weight(state: State, rollout: str, percent: float, by: By, *, finish: bool) -> State:
-    """Raises InvalidRequest for a finished rollout: one id never restarts (design decision 7)."""
+    """Raises InvalidRequest for a finished rollout: one id never restarts (design decision 7). Only
+    `rollback` may take a promoted one from 100 to 0 (`rollout_states.keep`)."""
     if not (math.isfinite(percent) and 0 <= percent <= 100):
         raise InvalidRequest("percent must be from 0 to 100", param="percent")
     held = state.weights.get(rollout)
     if held is not None and held.finished:
         raise InvalidRequest(
-            f"the rollout {rollout} finished at {held.percent:g} %: give a new one another id",
+            f"the rollout {rollout} finished at {held.percent:g} %: give a new one another id"
+            + (", or turn this one back with `rollback`" if held.percent > 0 else ""),
             param="rollout",
             reason="finished",
         )
@@ -199,6 +213,10 @@ def release(state: State) -> State:
 
 def _weight(percent: float, finished: bool, by: By) -> Weight:
     return Weight(percent=percent, finished=finished, author=by.author, reason=by.reason, at=by.now)
+
+
+def _turned_back(weight: Weight) -> bool:
+    return weight.finished and weight.percent == 0
 
 
 def _revocation(by: By) -> Revocation:

@@ -75,6 +75,9 @@ def execute(
             return state, done.outcome
     if command.verb in ROLLOUT_VERBS and look_of is not None:
         changed, outcome = on_rollout(state, command.verb, command.args, command.author, look_of)
+    elif command.verb == "set_weight":
+        asked = validated(SetWeight, command.args)
+        changed, outcome = _set_weight(state, asked, command, table, now, look_of)
     elif (verb := VERBS.get(command.verb)) is not None:
         model, act = verb
         changed, outcome = act(state, validated(model, command.args), command, table, now)
@@ -86,7 +89,12 @@ def execute(
 
 
 def _set_weight(
-    state: State, args: SetWeight, command: Command, table: Table | None, now: float
+    state: State,
+    args: SetWeight,
+    command: Command,
+    table: Table | None,
+    now: float,
+    look_of: LookOf | None,
 ) -> tuple[State, Outcome]:
     if table is not None and args.rollout not in state.weights:
         known = {route.rollout.id for route in table.routes.values() if route.rollout}
@@ -98,8 +106,8 @@ def _set_weight(
     planned = planned_in(table).get(args.rollout)
     record = record_of(state, args.rollout, planned)
     if record is not None:
-        plan = None if planned is None else planned.plan
-        changed = beside(changed, set_by_hand(record, args.percent, args.finish, plan, by))
+        look = None if look_of is None else look_of(state, args.rollout)[1]
+        changed = beside(changed, set_by_hand(record, args.percent, args.finish, look, by))
     return changed, {
         "rollout": args.rollout,
         "percent": args.percent,
@@ -156,7 +164,6 @@ def _release(
 
 _Act: TypeAlias = Callable[[State, Any, Command, Table | None, float], tuple[State, Outcome]]
 VERBS: Final[dict[str, tuple[type[Arguments], _Act]]] = {
-    "set_weight": (SetWeight, _set_weight),
     "revoke": (Revoke, _revoke),
     "add_override": (AddOverride, _add_override),
     "remove_override": (RemoveOverride, _remove_override),

@@ -6,6 +6,7 @@ import logging
 from typing import Protocol
 
 from modelyard.contract.envelope import Item
+from modelyard.ingress.fault_kind import kind_of
 from modelyard.ingress.prepared import Prepared, Taps
 
 log = logging.getLogger("modelyard.ingress")
@@ -47,9 +48,9 @@ def taps_of(observers: tuple[AnswerObserver, ...], prepared: Prepared) -> Taps |
 def _wanted(observer: AnswerObserver, prepared: Prepared) -> AnswerTap | None:
     try:
         return observer.wants(prepared)
-    except Exception:
-        # An edge: what only watches a request must never fail it.
-        log.exception("an observer could not look at %s", prepared.record.request_id)
+    except Exception as error:  # noqa: BLE001  an edge: who only watches must fail no request
+        request_id = prepared.record.request_id
+        log.error("an observer could not look at %s: %s", request_id, kind_of(error))
         return None
 
 
@@ -63,15 +64,14 @@ class GuardedTaps:
         for tap in self._taps:
             try:
                 tap.item(item)
-            except Exception:
-                # An edge, as above.
-                log.exception("a tap failed, and hears no more")
+            except Exception as error:  # noqa: BLE001  an edge, as above
+                log.error("a tap failed, and hears no more: %s", kind_of(error))
                 self._taps = tuple(one for one in self._taps if one is not tap)
 
     def ended(self, prepared: Prepared) -> None:
         for tap in self._taps:
             try:
                 tap.ended(prepared)
-            except Exception:
-                # An edge, as above.
-                log.exception("a tap failed at the end of %s", prepared.record.request_id)
+            except Exception as error:  # noqa: BLE001  an edge, as above
+                request_id = prepared.record.request_id
+                log.error("a tap failed at the end of %s: %s", request_id, kind_of(error))

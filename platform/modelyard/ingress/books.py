@@ -90,9 +90,12 @@ class Books:
 
     def take(self, prepared: Prepared, answer: Answer) -> Item:
         """Count an item, or raise what a Failure says."""
-        if isinstance(answer, Failure):
-            raise from_failure(answer)
         record = prepared.record
+        if isinstance(answer, Failure):
+            error = from_failure(answer)
+            if error.status < 500:
+                record.refused_by = record.version
+            raise error
         if record.ttft_ms is None:
             record.ttft_ms = round((self._now() - prepared.started) * 1000, 3)
             if self._observer is not None:

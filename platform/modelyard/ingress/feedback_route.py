@@ -15,6 +15,7 @@ from modelyard.contract.validate import validated
 from modelyard.ingress.body import parse_object, read_body, refuse_encoded
 from modelyard.ingress.charge import CLIENT_GONE
 from modelyard.ingress.feedback import NOT_COUNTED, Feedback, judgement_of, plan_of, why_not
+from modelyard.ingress.feedback_rate import FeedbackRate
 from modelyard.ingress.openapi import feedback_body
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.responses import error_response, json_response
@@ -27,6 +28,8 @@ MAX_BODY_BYTES: Final = 16 * 1024
 
 
 def add_routes(app: FastAPI, pipeline: Pipeline) -> None:
+    rate = FeedbackRate()
+
     @app.post(
         PATH,
         operation_id="v1_feedback",
@@ -40,7 +43,7 @@ def add_routes(app: FastAPI, pipeline: Pipeline) -> None:
         # Unless it ends otherwise: a cancellation passes by what is caught here.
         record.ended(CLIENT_GONE, "cancelled", "client_gone")
         try:
-            return await _answer(request, pipeline, record)
+            return await _answer(request, pipeline, record, rate)
         except ClientDisconnect:
             return Response(status_code=CLIENT_GONE)
         except RequestError as error:
@@ -56,8 +59,12 @@ def add_routes(app: FastAPI, pipeline: Pipeline) -> None:
             pipeline.books.write_note(record, started)
 
 
-async def _answer(request: Request, pipeline: Pipeline, record: RequestRecord) -> Response:
+async def _answer(
+    request: Request, pipeline: Pipeline, record: RequestRecord, rate: FeedbackRate
+) -> Response:
     caller = await pipeline.admit(request.headers.get("authorization"), record)
+    # Before anything is read: a flood of wrong words costs as much as one of right ones.
+    rate.count(caller.claim.tenant, pipeline.now())
     refuse_encoded(request.headers.get("content-encoding"))
     most = min(pipeline.max_body_bytes, MAX_BODY_BYTES)
     raw = await read_body(request.stream(), request.headers.get("content-length"), most)

@@ -42,10 +42,10 @@ class Judge:
 
     def wants(self, prepared: Prepared) -> _Tap | None:
         """A tap on one of the sample, which is the same share of both arms."""
-        plan, word = prepared.target.route.rollout, self._pipeline.in_force.word
+        plan = prepared.target.route.rollout
         if plan is None or plan.judge is None or prepared.target.rollout != plan.id:
             return None
-        if word is not None and dict(word.shadows).get(plan.id):
+        if self._pipeline.router.steering.shadows.get(plan.id):
             return None  # while copies run, pairs are judged: they say more in fewer
         if not self._may_read(prepared, plan.judge, prepared.record.answer_id):
             return None

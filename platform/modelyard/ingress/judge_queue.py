@@ -10,6 +10,7 @@ from typing import Final
 
 from modelyard.config.rollout import Judge as JudgePlan
 from modelyard.contract.operations import Operation
+from modelyard.ingress.fault_kind import kind_of
 from modelyard.ingress.judge_hook import JudgeHook
 from modelyard.ingress.judge_model import JudgeModel
 from modelyard.ingress.judge_question import NoVerdict, Question, question_of
@@ -64,7 +65,7 @@ class JudgeQueue:
         self._hook = hook
         self._waiting: asyncio.Queue[Waiting] = asyncio.Queue(MAX_WAITING)
         self._bytes = 0
-        self._workers: list[asyncio.Task[None]] = []
+        self._work: asyncio.Task[None] | None = None
         self._failing = False
         self.counts: Counter[tuple[str, str]] = Counter()
 
@@ -74,16 +75,25 @@ class JudgeQueue:
             return
         self._bytes += waiting.size_bytes
         self._waiting.put_nowait(waiting)
-        if not self._workers:
-            self._workers = [asyncio.create_task(self._work()) for _ in range(WORKERS)]
+        if self._work is None:
+            self._work = asyncio.create_task(self._run())
 
     def close(self) -> None:
-        for worker in self._workers:
-            loop = worker.get_loop()
+        if self._work is not None:
+            loop = self._work.get_loop()
             if not loop.is_closed():
-                loop.call_soon_threadsafe(worker.cancel)
+                loop.call_soon_threadsafe(self._work.cancel)
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
+        """Until it is cancelled: the hook's connections end with those who use them."""
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(WORKERS):
+                    workers.create_task(self._judge_on())
+        finally:
+            await self._hook.aclose()
+
+    async def _judge_on(self) -> None:
         """For ever."""
         while True:
             waiting = await self._waiting.get()
@@ -93,8 +103,7 @@ class JudgeQueue:
             except (NoVerdict, TimeoutError) as error:
                 self._failed(waiting, str(error) or "it was late")
             except Exception as error:  # noqa: BLE001  the edge of a background task
-                # Its kind alone: a message may hold a prompt.
-                log.error("judging for %s failed: %s", waiting.rollout, type(error).__name__)
+                log.error("judging for %s failed: %s", waiting.rollout, kind_of(error))
                 self._count(waiting, "bug")
             finally:
                 self._bytes -= waiting.size_bytes

@@ -210,6 +210,7 @@ class Pipeline:
         if other is None:
             return False
         self.demand.moved(prepared.target.version, other.version)
+        self.outcomes.add_turned(record, answer.code)
         self._preparer.turn(prepared, other, answer)
         self.turnstile.turn(prepared)
         return True

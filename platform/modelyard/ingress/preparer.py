@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from modelyard.admission.degrade import Capped
 from modelyard.config.table import Table
 from modelyard.contract.answer_id import AnswerId, mint
 from modelyard.contract.envelope import Envelope, Failure
@@ -16,6 +17,7 @@ from modelyard.contract.errors import InvalidRequest
 from modelyard.contract.features import require_features
 from modelyard.contract.headers import may_debug, plain_names
 from modelyard.contract.operations import Operation
+from modelyard.ingress.capped import capped
 from modelyard.ingress.outcomes import CONVERSATION_DIGITS
 from modelyard.ingress.pinning import Pinning, label_of
 from modelyard.ingress.prepared import Ask, Prepared
@@ -116,6 +118,7 @@ class Preparer:
                 arm=other.arm,
                 version=other.version,
             )
+        _lower_cap(prepared, other)
         self.aim(prepared, other, json.loads(prepared.work.encoded))
         if prepared.trail is not None:
             self._router.tell_cell(prepared.trail, prepared)
@@ -140,6 +143,7 @@ class Preparer:
         other = self._router.target(
             asked.alias, operation, prepared.caller, table, conversation, prepared.trail
         )
+        _lower_cap(prepared, other)
         self.aim(prepared, other, json.loads(prepared.work.encoded))
         if prepared.trail is not None:
             self._router.tell_cell(prepared.trail, prepared)
@@ -170,6 +174,18 @@ class Preparer:
 
 def _made(ask: Ask, body: dict[str, Any], target: Target) -> Work:
     return make_work(ask.operation, body, target.route.limits, target.description)
+
+
+def _lower_cap(prepared: Prepared, other: Target) -> None:
+    """To what the version makes that answers in place of the one that the cap was checked for: its
+    caller asked within a limit, and could not know of another. Told as every other lowered cap."""
+    most = other.description.max_output_tokens
+    if most is None or prepared.work.cap_tokens <= most:
+        return
+    operation = Operation(prepared.envelope.operation)
+    prepared.work = capped(prepared.work, operation, most)
+    prepared.envelope = replace(prepared.envelope, body=prepared.work.encoded)
+    prepared.record.degraded = Capped(most).said
 
 
 def _envelope(

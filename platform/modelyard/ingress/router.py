@@ -39,8 +39,7 @@ class Router:
 
     @property
     def steering(self) -> Steering:
-        word = self._in_force
-        return Steering(word.weights, word.drained, word.finished, word.shadows)
+        return self._in_force.steering
 
     def target(
         self,

@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Final
 
 from modelyard.contract.errors import Overloaded, RequestError
+from modelyard.ingress.fault_kind import kind_of
 from modelyard.ingress.judge import Judge
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.prepared import Prepared
@@ -31,9 +32,10 @@ LOOK_EACH_S: Final = 0.1
 class Shadow:
     """One per ingress process: an AnswerObserver of its pipeline.
 
-    counts: copies by version and what became of them. `answered` and `failed` are pairs; none are
-    `refused` (one of the two found the request wrong), `left` (by its caller), `moved` (another
-    version answered it), `shed`, `busy`, `not_ready`, `closed` and `bug`.
+    counts: copies by version and what became of them. `answered`, `failed` and `refused` (its
+    replica found the request wrong) are pairs; none are `left` (by its caller), `moved` (another
+    version answered it), `shed` (no room or no time for either of the two), `busy`, `not_ready`,
+    `closed` and `bug`.
     """
 
     def __init__(self, pipeline: Pipeline, calls: ShadowCalls, judge: Judge | None = None) -> None:
@@ -48,10 +50,10 @@ class Shadow:
 
     def wants(self, prepared: Prepared) -> Copy | None:
         """A copy of a request that is about to be sent, when it is one of the sample."""
-        plan, word = prepared.target.route.rollout, self._pipeline.in_force.word
-        if plan is None or word is None or not word.shadows or self._closed:
+        plan, shadows = prepared.target.route.rollout, self._pipeline.router.steering.shadows
+        if plan is None or not shadows or self._closed:
             return None
-        percent = dict(word.shadows).get(plan.id, 0.0)
+        percent = shadows.get(plan.id, 0.0)
         target, record = prepared.target, prepared.record
         if target.rollout != plan.id or target.arm != STABLE:
             return None
@@ -94,9 +96,9 @@ class Shadow:
         """The word that counts it."""
         try:
             return await self._sent(copy)
-        except Exception:
-            # The edge of a background task: nobody awaits it, and its request has gone its way.
-            log.exception("a shadow copy for %s failed", copy.candidate.version)
+        except Exception as error:  # noqa: BLE001  the edge of a background task
+            # Nobody awaits it, and its request has gone its way.
+            log.error("a shadow copy for %s failed: %s", copy.candidate.version, kind_of(error))
             return "bug"
 
     async def _sent(self, copy: Copy) -> str:
@@ -114,16 +116,17 @@ class Shadow:
         side = Side(sent, now())
         try:
             await self._calls.answer(sent, lambda item: side.take(item, now()))
-        except Overloaded as error:
-            if error.reason == "no_room":
-                return "shed"
+        except Overloaded:
+            return "shed"  # here or at a replica: a full or draining one says nothing of a version
         except RequestError:
             pass  # its record says how it ended
+        if side.shed:
+            return "shed"
         copy.holds_slot = False
         await copy.original_ended.wait()
-        if not side.counts:
-            return "refused"
         await self._compare(copy, side)
+        if side.refused:
+            return "refused"
         return "answered" if side.answered else "failed"
 
     async def _compare(self, copy: Copy, side: Side) -> None:

@@ -51,8 +51,8 @@ class Copy:
             self.cut("left")
         elif prepared.record.version != self._version:
             self.cut("moved")
-        elif not self.original.counts:
-            self.cut("refused")
+        elif self.original.shed:
+            self.cut("shed")
         self.original_ended.set()
 
     def cut(self, why: str) -> None:

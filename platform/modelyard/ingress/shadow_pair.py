@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 MAX_ANSWER_BYTES: Final = 1024 * 1024  # that are kept to be compared
 ON_A_THREAD_BYTES: Final = 64 * 1024
+EXPIRED: Final = "expired"  # a deadline that passed before the model began
 
 
 class Side:
@@ -43,9 +44,16 @@ class Side:
         return self.record.status == 200
 
     @property
-    def counts(self) -> bool:
-        """Answered, or failed by us: what was wrong with the request, or left, counts for none."""
-        return self.answered or self.record.status >= 500
+    def refused(self) -> bool:
+        """By its replica, as wrong."""
+        return bool(self.record.refused_by)
+
+    @property
+    def shed(self) -> bool:
+        """For want of room or time before any work: this tells how full it was, and shadow traffic
+        is what gives way. Of both sides, or what fills up would count for one alone."""
+        record = self.record
+        return record.status == 503 or (record.status == 504 and record.reason == EXPIRED)
 
     @property
     def answer(self) -> bytes | None:
@@ -80,6 +88,7 @@ class Side:
             output_tokens=record.output_tokens,
             pair=pair,
             match=match,
+            refused=self.refused,
         )
 
 

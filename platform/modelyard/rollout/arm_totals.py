@@ -21,7 +21,7 @@ class ArmTotals:
     """Sums of a step, by arm and stratum."""
 
     _FIELDS: Final = (
-        *("requests", "failed", "cancelled", "_tokens", "_answers", "_ttft", "_e2e"),
+        *("requests", "failed", "refused", "cancelled", "_tokens", "_answers", "_ttft", "_e2e"),
         *("compared", "matches"),
     )
 
@@ -33,6 +33,7 @@ class ArmTotals:
         shape = (2, self._strata.count)
         self.requests: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
         self.failed: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+        self.refused: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
         self.cancelled: NDArray[np.int64] = np.zeros(2, dtype=np.int64)
         self._tokens: Floats = np.zeros(2)
         self._answers: NDArray[np.int64] = np.zeros(2, dtype=np.int64)
@@ -46,6 +47,8 @@ class ArmTotals:
         np.add.at(self.requests, (arm, stratum), 1)
         failed = columns.failed
         np.add.at(self.failed, (arm[failed], stratum[failed]), 1)
+        refused = columns.refusals
+        np.add.at(self.refused, (arm[refused], stratum[refused]), 1)
         for counts, positions in ((self._ttft, columns.ttft), (self._e2e, columns.e2e)):
             known = ~np.isnan(positions)
             np.add.at(counts, (arm[known], stratum[known], histogram.bucket(positions[known])), 1)
@@ -57,9 +60,18 @@ class ArmTotals:
         self.matches += columns.matches
 
     def errors(self, arm: int, slice_: int = 0) -> tuple[int, int]:
-        """Failed, and requests; of a slice."""
+        """Failed (with what was refused), and requests; of a slice."""
         members = self._strata.members[slice_]
         return int(self.failed[arm] @ members), int(self.requests[arm] @ members)
+
+    def harms(self, arm: int) -> tuple[int, int]:
+        """Failed without what was refused, and requests."""
+        failed, requests = self.errors(arm)
+        return failed - int(self.refused[arm].sum()), requests
+
+    def tokens_per_answer(self, arm: int) -> float | None:
+        answers = int(self._answers[arm])
+        return float(self._tokens[arm]) / answers if answers else None
 
     def seconds(self, kind: str, arm: int, slice_: int = 0) -> NDArray[Any]:
         """The histogram of `ttft` or `e2e`."""
@@ -70,7 +82,6 @@ class ArmTotals:
     def figures(self, arm: int, name: str, good: int, judged: int) -> ArmFigures:
         failed, requests = self.errors(arm)
         ttft, e2e = self.seconds("ttft", arm), self.seconds("e2e", arm)
-        answers = int(self._answers[arm])
         return ArmFigures(
             arm=name,
             requests=requests,
@@ -81,7 +92,7 @@ class ArmTotals:
             ttft_p95_s=histogram.quantile_s(ttft, 0.95),
             e2e_p50_s=histogram.quantile_s(e2e, 0.5),
             e2e_p95_s=histogram.quantile_s(e2e, 0.95),
-            tokens_per_answer=float(self._tokens[arm]) / answers if answers else None,
+            tokens_per_answer=self.tokens_per_answer(arm),
             matches=self.matches if arm == CANARY else 0,
             compared=self.compared if arm == CANARY else 0,
             good=good,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """ready and slots: replicas of the canary that may be sent requests, and the requests that they
-    take at once. requests: running and waiting, on both versions, at all ingresses."""
+    """ready and slots: replicas of a version that may be sent requests, and the requests that they
+    take at once. requests: running and waiting, on both versions, at all ingresses: the most of
+    the last minute."""
 
     ready: int
     slots: int
@@ -47,6 +48,6 @@ class Capacity:
 
 
 def capacity_for(percent: float, demand: Demand) -> Capacity:
-    """By what runs and waits now: a bigger share of the same traffic."""
+    """By what ran and waited at once: a bigger share of the same traffic."""
     needed = math.ceil(percent / 100 * demand.requests - 1e-9)  # 25 % of 4 is 1, not 2
     return Capacity(demand.ready, demand.slots, needed)

@@ -19,18 +19,18 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_MOST_TOKENS: Final = 1e9
-_Row = tuple[bool, int, bool, int, float, float, float]
+_MOST: Final = 1e7  # tokens, and seconds (four months): more is no measurement
+_Row = tuple[bool, int, bool, int, float, float, float, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Requests that were answered or failed, a row each.
 
-    canary: its arm; False is the control arm. conversation: 0 where it stands for itself. ttft and
-    e2e: histogram positions, nan where there is none. log_tokens: log(1 + tokens), nan unless
-    answered. cancelled: by their clients, of (control, canary). compared and matches: of shadow
-    copies.
+    canary: its arm; False is the control arm. failed: or refused by the version. conversation: 0
+    where it stands for itself. ttft and e2e: histogram positions, nan where there is none.
+    log_tokens: log(1 + tokens), nan unless answered. cancelled: by their clients, of (control,
+    canary). compared and matches: of shadow copies. refused: among the failed; None: none of them.
     """
 
     canary: Bools
@@ -43,6 +43,12 @@ class Columns:
     cancelled: tuple[int, int] = (0, 0)
     compared: int = 0
     matches: int = 0
+    refused: Bools | None = None
+
+    @property
+    def refusals(self) -> Bools:
+        """Of the failed ones, those that were refused; none where nobody said."""
+        return np.zeros_like(self.failed) if self.refused is None else self.refused
 
 
 def columns_of(
@@ -90,33 +96,37 @@ def _is_valid(one: Outcome) -> bool:
         all(isinstance(text, str) for text in texts)
         and isinstance(one.failed, bool)
         and isinstance(one.cancelled, bool)
-        and _is_number(one.output_tokens, _MOST_TOKENS)
+        and isinstance(one.refused, bool)
+        and _is_number(one.output_tokens)
         and (one.ttft_s is None or _is_number(one.ttft_s))
         and (one.e2e_s is None or _is_number(one.e2e_s))
     )
 
 
-def _is_number(value: object, most: float = math.inf) -> bool:
-    """Finite and not negative."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most
+def _is_number(value: object) -> bool:
+    """Not negative, and small enough to be one; compared before it is converted, for an integer
+    may be larger than any float."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
 def _row(one: Outcome, canary: bool, stratum: int) -> _Row:
-    answered = not one.failed and one.e2e_s is not None
+    failed = one.failed or one.refused
+    answered = not failed and one.e2e_s is not None
     return (
         canary,
         stratum,
-        one.failed,
+        failed,
         conversation_key(one.conversation),
         math.nan if one.ttft_s is None else one.ttft_s,
         one.e2e_s if answered and one.e2e_s is not None else math.nan,
         math.log1p(one.output_tokens) if answered else math.nan,
+        one.refused and not one.failed,
     )
 
 
 def _columns(rows: list[_Row], cancelled: tuple[int, int], compared: int, matches: int) -> Columns:
-    canary, stratum, failed, conversation, ttft, e2e, tokens = (
-        zip(*rows, strict=True) if rows else ((),) * 7
+    canary, stratum, failed, conversation, ttft, e2e, tokens, refused = (
+        zip(*rows, strict=True) if rows else ((),) * 8
     )
     return Columns(
         canary=np.array(canary, dtype=np.bool_),
@@ -129,4 +139,5 @@ def _columns(rows: list[_Row], cancelled: tuple[int, int], compared: int, matche
         cancelled=cancelled,
         compared=compared,
         matches=matches,
+        refused=np.array(refused, dtype=np.bool_),
     )

@@ -36,20 +36,18 @@ class JudgedAnswers:
     def begin(self) -> None:
         self.votes.append(Votes())
 
-    def take(self, judgements: Iterable[Judgement], rollout: str) -> None:
-        """Those of other rollouts and malformed ones are left out."""
-        valid = [one for one in judgements if _is_valid(one, rollout)]
-        # One that came twice in a batch with two words counts as bad, whatever the order.
-        for one in sorted(valid, key=lambda one: (one.unit, one.arm, one.good, one.pair)):
-            canary = one.arm != "stable"
-            if not self._units.add(conversation_key(f"{canary} {one.unit}")):
-                continue
-            self.good[canary] += one.good
-            self.judged[canary] += 1
-            if one.pair:
-                self._pair(canary, one)
-            elif self._is_first(str(canary), one.conversation):
-                self._vote(canary, one.good)
+    def add(self, one: Judgement) -> bool:
+        """Whether it is new."""
+        canary = one.arm != "stable"
+        if not self._units.add(conversation_key(f"{canary} {one.unit}")):
+            return False
+        self.good[canary] += one.good
+        self.judged[canary] += 1
+        if one.pair:
+            self._pair(canary, one)
+        elif self._is_first(str(canary), one.conversation):
+            self._vote(canary, one.good)
+        return True
 
     def unpaired(self) -> int:
         """Votes of the arm that has fewer."""
@@ -101,6 +99,13 @@ class JudgedAnswers:
         self._waiting = {pair: (canary, good) for pair, canary, good in state["waiting"]}
         self.pairs = Pairs(*state["pairs"])
         self.votes = [Votes(*votes) for votes in state["votes"]]
+
+
+def valid_of(judgements: Iterable[Judgement], rollout: str) -> list[Judgement]:
+    """Those of other rollouts and malformed ones are left out. In an order of their own: one that
+    came twice in a batch with two words counts as bad, whatever the order."""
+    valid = [one for one in judgements if _is_valid(one, rollout)]
+    return sorted(valid, key=lambda one: (one.unit, one.arm, one.good, one.pair))
 
 
 def _is_valid(one: Judgement, rollout: str) -> bool:

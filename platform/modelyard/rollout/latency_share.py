@@ -9,17 +9,23 @@ import numpy as np
 
 from modelyard.rollout import histogram
 from modelyard.rollout.columns import Bools, Columns, Floats
-from modelyard.rollout.event_share import EventShare, events_of
-from modelyard.rollout.packing import dump, load
-from modelyard.rollout.seen import Seen
+from modelyard.rollout.event_share import RATE_PRIOR, RATES, log_share
+from modelyard.rollout.events import events_of
+from modelyard.rollout.margin import ENOUGH
+from modelyard.rollout.mixture import Against, Mixture
+from modelyard.rollout.packing import UnreadableEvidence, dump, load
+from modelyard.rollout.seen import SeenInWindow
 from modelyard.rollout.strata import Strata
 
-# Slow is slower than these parts of the control arm's recent answers. The gate is about the first;
-# the second sees a canary that is slower throughout with four times as many events.
+# Slow is slower than these parts of the control arm's recent answers. The gate is about the first,
+# which alone says whether the p95 is beyond the margin; the second sees a canary that is slower
+# throughout with four times as many events.
 LEVELS: Final = (0.95, 0.8)
-_ENOUGH: Final = 100  # answers of the control arm, before anything is called slow
+_ENOUGH: Final = 100  # answers of the control arm before anything is called slow: five beyond p95
+# Ten minutes' half-life: a p95 of at least a thousand answers at 2 a second, and no older day.
+_HALF_LIFE_S: Final = 600.0
 _FORGETS_S: Final = 60.0
-_KEPT: Final = 0.5 ** (_FORGETS_S / 600)
+_KEPT: Final = 0.5 ** (_FORGETS_S / _HALF_LIFE_S)
 
 
 class LatencyShare:
@@ -35,33 +41,41 @@ class LatencyShare:
     def __init__(self, strata: Strata, margin: float) -> None:
         self.margin = float(margin)
         self._strata = strata
-        self._shares = [EventShare(strata) for _ in LEVELS]
-        self._seen = [Seen() for _ in LEVELS]
+        prior = np.tile(RATE_PRIOR / len(LEVELS), len(LEVELS))
+        self._mixture = Mixture(strata.prior, prior)  # the levels side by side: their mean
+        self._seen = [SeenInWindow() for _ in LEVELS]
         self._recent: Floats = np.zeros(histogram.BUCKETS)
         self._thresholds: list[Any] = []
         self._forgot_at = -math.inf
 
-    def begin(self) -> None:
-        for share in self._shares:
-            share.begin()
+    def begin_window(self, now: float) -> None:
+        self._mixture.begin_window(now)
+        for seen in self._seen:
+            seen.begin_window()
+
+    def forget(self) -> None:
+        self._mixture.forget()
 
     def take(self, columns: Columns, positions: Floats, share: Floats, now: float) -> None:
         known = ~np.isnan(positions)
         if self._thresholds:
             scaled = positions - columns.canary * (math.log1p(self.margin) / histogram.BASE)
-            for threshold, one, seen in zip(
-                self._thresholds, self._shares, self._seen, strict=True
-            ):
-                slow: Bools = known & (scaled >= threshold)
-                one.take(events_of(columns, slow, seen, self._strata), share)
+            logs = [
+                self._log(columns, known & (scaled >= threshold), known, seen, share)
+                for threshold, seen in zip(self._thresholds, self._seen, strict=True)
+            ]
+            self._mixture.add(np.concatenate(logs, axis=1))
         self._learn(positions[known & ~columns.canary], now)
 
-    def evidence(self) -> tuple[float, int]:
-        """The mean of the levels'; the logarithm, and the slice that contributes most."""
-        logs = [share.evidence() for share in self._shares]
-        largest, slice_ = max(logs)
-        rest = sum(math.exp(log - largest) for log, _ in logs) / len(logs)
-        return largest + math.log(rest), slice_
+    def against(self, log_threshold: float) -> Against:
+        return self._mixture.against(log_threshold, self._mixture.logs(len(RATES)), ENOUGH)
+
+    def _log(
+        self, columns: Columns, slow: Bools, known: Bools, seen: SeenInWindow, share: Floats
+    ) -> Floats:
+        events = events_of(columns, slow, known, seen, self._strata)
+        result: Floats = self._strata.members @ log_share(events, share, RATES)
+        return result
 
     def _learn(self, control: Floats, now: float) -> None:
         np.add.at(self._recent, histogram.bucket(control), 1)
@@ -75,16 +89,22 @@ class LatencyShare:
     def state(self) -> dict[str, Any]:
         return {
             **dump(self, self._FIELDS),
-            "shares": [share.state() for share in self._shares],
+            "mixture": self._mixture.state(),
             "seen": [seen.state() for seen in self._seen],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Another margin asks another question: its evidence begins anew."""
+        """Another margin asks another question: its evidence begins anew.
+
+        Raises UnreadableEvidence.
+        """
         if state.get("margin") != self.margin:
             return
+        thresholds = state["_thresholds"]
+        integers = all(type(one) is int for one in thresholds)
+        if len(thresholds) not in (0, len(LEVELS)) or not integers:
+            raise UnreadableEvidence("a rollout's evidence has another shape: begin it anew")
         load(self, self._FIELDS, state)
-        for share, old in zip(self._shares, state["shares"], strict=True):
-            share.restore(old)
+        self._mixture.restore(state["mixture"])
         for seen, old in zip(self._seen, state["seen"], strict=True):
             seen.restore(old)

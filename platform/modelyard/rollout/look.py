@@ -19,8 +19,10 @@ class Look:
 
     plan, alias, stable and canary: of the table; plan is None where it has the id no longer.
     samples: requests that the canary answered or failed at this weight, in Shadowing pairs. demand:
-    None when the board is silent. frozen: by whom, empty when nobody. held: why nothing may move.
-    evidence_ok: whether what happens now is still being reported.
+    of the canary, and stable_demand of the stable version; None when the board is silent. frozen:
+    by whom, empty when nobody. held: why nothing may move. evidence_ok: whether what happens now is
+    still being reported. elapsed_s: of this weight, by a clock that nobody sets, as far as it was
+    seen.
     """
 
     now: float
@@ -35,6 +37,8 @@ class Look:
     frozen: str = ""
     held: str = ""
     evidence_ok: bool = True
+    stable_demand: Demand | None = None
+    elapsed_s: float = 0.0
 
     @property
     def failing(self) -> tuple[Verdict, ...]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from modelyard.config.rollout import Rollout
-from modelyard.rollout.capacity import capacity_for
 from modelyard.rollout.look import Look
 from modelyard.rollout.phases import RolloutPhase
-from modelyard.rollout.readiness import needs_human, next_percent, rolls_back, waits_for
+from modelyard.rollout.readiness import (
+    needs_human,
+    next_percent,
+    rolls_back,
+    step_waits_for,
+    waits_for,
+)
 from modelyard.rollout.record import CONTROL, Decision, RolloutRecord, decide
 from modelyard.rollout.verdict import Verdict
 
@@ -46,7 +51,7 @@ def advance(record: RolloutRecord, look: Look) -> Moved:
     if record.phase is not RolloutPhase.STEP and waits_for(record, look, plan):
         return record, None
     if (percent := next_percent(plan, record.percent)) is not None:
-        return _raised(record, look, percent)
+        return _raised(record, look, plan, percent)
     why = f"100 % held for {plan.hold_s:g} s with {look.samples} requests"
     phase = RolloutPhase.PROMOTED
     return decide(record, phase, "promoted", why, look.now, seen=look)
@@ -92,7 +97,7 @@ def _begun(record: RolloutRecord, look: Look, plan: Rollout) -> Moved:
     """By itself. Shadow copies wait for nothing, the first weight for replicas."""
     if (phase := running_phase(record, plan)) is RolloutPhase.SHADOWING:
         return decide(record, phase, "started", "the plan starts by itself", look.now)
-    return _raised(record, look, plan.steps_percent[0])
+    return _raised(record, look, plan, plan.steps_percent[0])
 
 
 def _aborted(record: RolloutRecord, look: Look) -> Moved:
@@ -102,13 +107,12 @@ def _aborted(record: RolloutRecord, look: Look) -> Moved:
     return decide(record, RolloutPhase.ABORTED, "aborted", why, look.now, percent=0.0, seen=look)
 
 
-def _raised(record: RolloutRecord, look: Look, percent: float) -> Moved:
+def _raised(record: RolloutRecord, look: Look, plan: Rollout, percent: float) -> Moved:
     """To the next weight, or to waiting for its replicas."""
-    missing = "the board's word on replicas"
-    if look.demand is not None:
-        missing = capacity_for(percent, look.demand).words
+    missing = step_waits_for(record, look, plan, percent)
     if not missing:
-        why = f"everything holds at {record.percent:g} %: on to {percent:g} %"
+        says = "approved" if record.accepted else "everything holds"
+        why = f"{says} at {record.percent:g} %: on to {percent:g} %"
         if record.percent == 0:
             why = f"the first step: {percent:g} %"
         phase = RolloutPhase.HOLDING

@@ -1,23 +1,40 @@
-"""Many e-processes that are one: over slices, over the moments they began, over how much worse."""
+"""Many e-processes that are one: over slices, over windows of time, over how much worse."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modelyard.rollout.packing import dump, load
+from modelyard.rollout.packing import UnreadableEvidence, dump, load
 
 Floats = NDArray[np.float64]
 
-MOST_STARTS: Final = 12
+MOST_WINDOWS: Final = 12  # three hours of quarters; more cost memory and decide little
+# The window that sees the whole rollout has most; the others' sum converges whatever it lasts.
 _FIRST: Final = 0.6
 _LARGEST_LOG: Final = 50.0  # of evidence that is shown
 
 
-def start_weight(number: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The slice and the window that fail a canary by most, or else whose evidence is the largest.
+
+    log_e: evidence of "worse", with its weight; log_margin: over the same window, of "worse by more
+    than the margin". since: when the window began, in seconds. tallies: of the window.
+    """
+
+    log_e: float
+    log_margin: float = math.inf
+    slice_: int = 0
+    since: float = 0.0
+    tallies: tuple[float, ...] = ()
+
+
+def window_weight(number: int) -> float:
     """Of the e-process that begins as the `number`-th; all of them sum to 1."""
     return _FIRST if number == 0 else (1 - _FIRST) / (number * (number + 1))
 
@@ -25,56 +42,111 @@ def start_weight(number: int) -> float:
 class Mixture:
     """sum of prior x E over all its parts: an e-process if each part is one (of the same null).
 
-    Parts that begin later keep a canary that turns bad late from hiding behind a good past.
-    log_e: slices x starts x how much worse. Bounded: beyond MOST_STARTS the least of the later
-    ones makes place, which can only lower the evidence.
+    The largest term is looked at and not the sum: no larger, so that Ville's inequality holds for
+    it, and it has a slice and a window. Windows that begin later keep a canary that turns bad late
+    from hiding behind a good past. log_e: slices x windows x how much worse; tallies: slices x
+    windows x what is counted beside. Bounded: beyond MOST_WINDOWS the least of the later ones makes
+    place, which can only lower the evidence.
     """
 
-    _FIELDS: Final = ("log_e", "weights", "begun")
+    _FIELDS: Final = ("log_e", "tallies", "weights", "since", "begun")
 
-    def __init__(self, slice_prior: Floats, worse_prior: Floats) -> None:
-        self._slices: Final = np.log(slice_prior)[:, None, None]
-        self._worse: Final = np.log(worse_prior)[None, None, :]
-        self.log_e: Floats = np.zeros((len(slice_prior), 0, len(worse_prior)))
-        self.weights: Floats = np.zeros(0)
+    def __init__(self, slice_prior: Floats, worse_prior: Floats, tallies: int = 0) -> None:
+        self._slices: Final = np.log(slice_prior)[:, None]
+        self._worse: Final = np.log(worse_prior)
+        self._counted: Final = tallies
         self.begun = 0
-        self._sums: Floats | None = None
+        self.forget()
 
-    def begin(self) -> None:
-        if len(self.weights) == MOST_STARTS:
-            least = 1 + int(self._terms().sum(axis=(0, 2))[1:].argmin())
-            self.log_e = np.delete(self.log_e, least, axis=1)
-            self.weights = np.delete(self.weights, least)
-        slices, _, worse = self.log_e.shape
-        self.log_e = np.concatenate((self.log_e, np.zeros((slices, 1, worse))), axis=1)
-        self.weights = np.append(self.weights, start_weight(self.begun))
+    def forget(self) -> None:
+        """All windows; those that begin later are weighted as if these were still there."""
+        slices = len(self._slices)
+        self.log_e: Floats = np.zeros((slices, 0, len(self._worse)))
+        self.tallies: Floats = np.zeros((slices, 0, self._counted))
+        self.weights: Floats = np.zeros(0)
+        self.since: Floats = np.zeros(0)
+        self._logs: Floats | None = None
+
+    def begin_window(self, now: float) -> None:
+        if len(self.weights) == MOST_WINDOWS:
+            self._drop(1 + int(self.weighted()[:, 1:].max(axis=0).argmin()))
+        slices = len(self._slices)
+        self.log_e = np.concatenate((self.log_e, np.zeros((slices, 1, len(self._worse)))), axis=1)
+        self.tallies = np.concatenate((self.tallies, np.zeros((slices, 1, self._counted))), axis=1)
+        self.weights = np.append(self.weights, window_weight(self.begun))
+        self.since = np.append(self.since, float(now))
         self.begun += 1
-        self._sums = None
+        self._logs = None
 
-    def add(self, increments: Floats) -> None:
-        """slices x how much worse, logarithms; to every part that has begun."""
+    def add(self, increments: Floats, tallies: Floats | None = None) -> None:
+        """slices x how much worse, logarithms; to every window that has begun. tallies: slices x
+        what is counted."""
         self.log_e += increments[:, None, :]
-        self._sums = None
+        if tallies is not None:
+            self.tallies += tallies[:, None, :]
+        self._logs = None
 
-    def evidence(self) -> tuple[float, int]:
-        """The logarithm of the whole, and the slice that contributes most."""
-        if self._sums is None:
-            self._sums = self._terms().sum(axis=(1, 2))
-        rest = 1 - sum(start_weight(number) for number in range(self.begun))
-        return math.log(float(self._sums.sum()) + rest), int(self._sums.argmax())
+    def logs(self, first: int | None = None) -> Floats:
+        """Slices x windows, without their weights; of the `first` ways of being worse or of all."""
+        if first is None:
+            if self._logs is None:
+                self._logs = log_mean(self.log_e, self._worse)
+            return self._logs
+        return log_mean(self.log_e[:, :, :first], self._worse[:first])
 
-    def _terms(self) -> Floats:
-        starts = np.log(self.weights)[None, :, None]
-        logs = self.log_e + self._slices + self._worse + starts
-        terms: Floats = np.exp(np.minimum(logs, 600.0))  # so that no sum overflows
-        return terms
+    def weighted(self) -> Floats:
+        result: Floats = self.logs() + self._slices + np.log(self.weights)
+        return result
+
+    def against(self, log_threshold: float, log_margin: Floats | None, enough: float) -> Against:
+        """log_margin: slices x windows; enough: what it must reach. None: there is no margin."""
+        if not len(self.weights):
+            return Against(-math.inf, -math.inf)
+        log_e = self.weighted()
+        lacks = log_e - log_threshold
+        if log_margin is not None:
+            lacks = np.minimum(lacks, log_margin - enough)
+        shown_of = lacks if lacks.max() >= 0 else log_e
+        at = np.unravel_index(int(shown_of.argmax()), lacks.shape)
+        return Against(
+            float(log_e[at]),
+            math.inf if log_margin is None else float(log_margin[at]),
+            int(at[0]),
+            float(self.since[at[1]]),
+            tuple(float(one) for one in self.tallies[at]),
+        )
+
+    def _drop(self, window: int) -> None:
+        self.log_e = np.delete(self.log_e, window, axis=1)
+        self.tallies = np.delete(self.tallies, window, axis=1)
+        self.weights = np.delete(self.weights, window)
+        self.since = np.delete(self.since, window)
 
     def state(self) -> dict[str, Any]:
         return dump(self, self._FIELDS)
 
     def restore(self, state: dict[str, Any]) -> None:
-        load(self, self._FIELDS, state)
-        self._sums = None
+        """Raises UnreadableEvidence."""
+        slices, _, worse = self.log_e.shape
+        windows = len(state["weights"])
+        shapes = [np.shape(state[name]) for name in self._FIELDS[:4]]
+        if windows > MOST_WINDOWS or shapes != [
+            *((slices, windows, worse), (slices, windows, self._counted), (windows,), (windows,))
+        ]:
+            raise UnreadableEvidence("a rollout's evidence has another shape: begin it anew")
+        load(self, self._FIELDS, state, resized=self._FIELDS[:4])
+        self._logs = None
+
+
+def log_mean(logs: Floats, log_prior: Floats) -> Floats:
+    """Over the last axis, with a prior that need not sum to 1."""
+    terms = logs + log_prior
+    if not terms.size:
+        return np.zeros(terms.shape[:-1])
+    largest = terms.max(axis=-1)
+    sums = np.exp(terms - largest[..., None]).sum(axis=-1)
+    result: Floats = largest + np.log(sums) - math.log(float(np.exp(log_prior).sum()))
+    return result
 
 
 def shown(log_evidence: float) -> float:

@@ -32,6 +32,14 @@ class Votes:
     canary: int = 0
 
 
+def judgements_needed(margin_points: float) -> int:
+    """The fewest that a plan must ask for: with fewer, a canary whose every answer is as good as
+    the control arm's would not pass at the last look. (Its z is n times the margin, for the
+    variance of no difference is taken as that of one.) An equal model needs more to pass often.
+    """
+    return math.ceil(_CONSTANT / (margin_points / 100) - 1e-9)
+
+
 def look_at(number: int, planned: int) -> int:
     """How many judgements the `number`-th look (from 1) waits for."""
     return math.ceil(planned * number / LOOKS)
@@ -47,7 +55,8 @@ def paired_z(pairs: Pairs, margin: float, last: bool) -> float:
 
     Tango's score (1998), which holds its level with few discordant pairs, at the early looks. The
     last look uses the plain variance (McNemar's): it promotes an equal model more often, 95 of 100
-    with 450 pairs instead of 93.
+    with 450 pairs instead of 93. Its price: a canary worse by exactly the margin is promoted in 5.3
+    to 6.8 % of rollouts (measured, by how many pairs differ), where 5 % is nominal.
     """
     n, b, c = pairs.pairs, pairs.better, pairs.worse
     if last:

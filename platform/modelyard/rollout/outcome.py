@@ -16,9 +16,10 @@ class Outcome:
 
     conversation: a short hash, "" where it belongs to none and stands for itself. code: of the
     error tree, "ok" where it was answered. failed: it counts as an error (server errors,
-    timeouts, cancelled by the server); refused: the version itself answered a 4xx, which is an error
-    where the other arm would not have (it counts in the comparison, not against a limit); cancelled: its client left, which counts for nothing and is
-    shown. ttft_s: None where it was not streamed or nothing came; e2e_s: None unless answered.
+    timeouts, cancelled by the server). refused: the version itself answered a 4xx, which is an
+    error where the other arm would not have: it counts in the comparison, not against a limit.
+    cancelled: its client left, which counts for nothing and is shown. ttft_s: None where it was not
+    streamed or nothing came; e2e_s: None unless answered.
     pair: joins a shadow copy with the request it copies, "" for others. match: of a shadow copy,
     whether both answers are the same where they should be (greedy); None where nobody can say.
     """

@@ -44,18 +44,23 @@ def dump(thing: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names}
 
 
-def load(thing: object, names: Iterable[str], state: dict[str, Any]) -> None:
-    """Raises UnreadableEvidence where a field is missing, or has another type or shape."""
+def load(
+    thing: object, names: Iterable[str], state: dict[str, Any], resized: Iterable[str] = ()
+) -> None:
+    """resized: arrays whose shape the caller has looked at.
+
+    Raises UnreadableEvidence where a field is missing, or has another type or shape.
+    """
     for name in names:
         new = state.get(name)
-        if not _alike(getattr(thing, name), new):
+        if not _alike(getattr(thing, name), new, name in resized):
             raise UnreadableEvidence(f"a rollout's evidence has no {name}: begin it anew")
         setattr(thing, name, new)
 
 
-def _alike(old: object, new: object) -> bool:
+def _alike(old: object, new: object, resized: bool) -> bool:
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
-        return new.dtype == old.dtype and new.ndim == old.ndim
+        return new.dtype == old.dtype and (resized or new.shape == old.shape)
     return type(new) is type(old)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from modelyard.config.rollout import QualityGate
-from modelyard.rollout.judged_answers import JudgedAnswers
+from modelyard.rollout.judged_answers import JudgedAnswers, valid_of
 from modelyard.rollout.noninferiority import LOOKS, bound, look_at, paired_z, unpaired_z
 from modelyard.rollout.outcome import Judgement
 from modelyard.rollout.packing import dump, load
@@ -17,10 +17,11 @@ _ASKS: Final = ("margin_points", "judgements")
 
 class Quality:
     """Judgements that share a pair are compared as pairs once both are there, the others as two
-    samples; what decides is that of which there are more. A decision stands.
+    samples; what decides, at each look, is that of which there were more at the first. A look is
+    at just its number of judgements, whatever batches they come in. A decision stands.
     """
 
-    _FIELDS: Final = ("_looks", "_z")
+    _FIELDS: Final = ("_looks", "_z", "_paired")
 
     def __init__(self, gate: QualityGate | None) -> None:
         """None: counted for the figures, without a verdict."""
@@ -28,6 +29,7 @@ class Quality:
         self._answers = JudgedAnswers()
         self._looks = 0
         self._z = 0.0
+        self._paired = False  # of no meaning before the first look
         self._state = GateState.WAITING
 
     def begin(self) -> None:
@@ -38,8 +40,9 @@ class Quality:
         return self._answers.good[arm], self._answers.judged[arm]
 
     def take(self, judgements: Iterable[Judgement], rollout: str) -> None:
-        self._answers.take(judgements, rollout)
-        self._look()
+        for one in valid_of(judgements, rollout):
+            if self._answers.add(one):
+                self._look()
 
     def verdict(self) -> Verdict | None:
         if self._gate is None:
@@ -60,7 +63,10 @@ class Quality:
         )
 
     def _samples(self) -> int:
-        return max(self._answers.pairs.pairs, self._answers.unpaired())
+        pairs, unpaired = self._answers.pairs.pairs, self._answers.unpaired()
+        if not self._looks:
+            return max(pairs, unpaired)
+        return pairs if self._paired else unpaired
 
     def _look(self) -> None:
         gate, samples = self._gate, self._samples()
@@ -68,10 +74,12 @@ class Quality:
             return
         if samples < look_at(self._looks + 1, gate.judgements):
             return
+        if not self._looks:
+            self._paired = self._answers.pairs.pairs >= self._answers.unpaired()
         while self._looks < LOOKS and samples >= look_at(self._looks + 1, gate.judgements):
             self._looks += 1
         margin = gate.margin_points / 100
-        if self._answers.pairs.pairs >= self._answers.unpaired():
+        if self._paired:
             self._z = paired_z(self._answers.pairs, margin, last=self._looks == LOOKS)
         else:
             self._z = unpaired_z(self._answers.votes, margin)

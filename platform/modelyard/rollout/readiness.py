@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from modelyard.config.rollout import Rollout
-from modelyard.rollout.look import Look, is_limit, on_fail
+from modelyard.rollout.capacity import capacity_for
+from modelyard.rollout.look import LIMIT, Look, is_limit, on_fail
 from modelyard.rollout.phases import RolloutPhase
 from modelyard.rollout.record import RolloutRecord
 from modelyard.rollout.verdict import GateState, Verdict
 
 QUALITY: Final = "quality"
+_NO_REPORTS: Final = "reports: no ingress has told control what happens"
 GATES: Final = ("errors", "ttft", "e2e", "tokens", QUALITY)
 
 
@@ -58,20 +60,40 @@ def needs_human(record: RolloutRecord, look: Look, plan: Rollout) -> Verdict | N
 def waits_for(record: RolloutRecord, look: Look, plan: Rollout) -> str:
     """What a step (or shadowing) still lacks, one sentence; empty when it may end."""
     if not look.evidence_ok:
-        return "reports: no ingress has told control what happens"
+        return _NO_REPORTS
     if record.phase is RolloutPhase.SHADOWING:
+        if not plan.shadow_percent:  # the plan was changed: no more pairs will come
+            return ""
         if look.samples < plan.shadow_min_pairs or look.now <= record.weight_since:
             return f"pairs: {look.samples} of {plan.shadow_min_pairs} were compared"
     else:
-        if (left_s := record.weight_since + plan.hold_s - look.now) > 0:
+        if (left_s := hold_left_s(record, look, plan)) > 0:
             return f"the hold: {left_s:.0f} s of {plan.hold_s:g} are left"
         if look.samples < plan.min_samples:
             return f"requests: the canary answered {look.samples} of {plan.min_samples}"
     return _undecided_gates(record, look, plan)
 
 
+def hold_left_s(record: RolloutRecord, look: Look, plan: Rollout) -> float:
+    """From hold_s down to 0, also where somebody has set the clock back."""
+    elapsed_s = max(look.now - record.weight_since, look.elapsed_s, 0.0)
+    return max(plan.hold_s - elapsed_s, 0.0)
+
+
+def step_waits_for(record: RolloutRecord, look: Look, plan: Rollout, percent: float) -> str:
+    """What the next weight lacks; empty when it may be set. What let the step before end may have
+    gone while replicas were waited for. No gate has seen anything before the first weight."""
+    if not look.evidence_ok:
+        return _NO_REPORTS
+    if record.percent > 0 and (undecided := _undecided_gates(record, look, plan)):
+        return undecided
+    if look.demand is None:
+        return "the board's word on replicas"
+    return capacity_for(percent, look.demand).words
+
+
 def accepted_by(record: RolloutRecord, look: Look, plan: Rollout) -> tuple[str, ...]:
-    """What an approval lets pass from now on: exactly what was shown, never a limit."""
+    """What an approval lets pass at this weight: exactly what was shown, never a limit."""
     shown = {
         _named(one)
         for one in look.verdicts
@@ -92,7 +114,15 @@ def _undecided_gates(record: RolloutRecord, look: Look, plan: Rollout) -> str:
             return f"the gate {gate}: it has not looked yet"
         if verdict.state is not GateState.PASSING and _named(verdict) not in record.accepted:
             return f"the gate {gate}: {verdict.words}"
-    return ""
+    waiting = (one for one in look.verdicts if is_limit(one.gate))
+    return next(
+        (
+            f"the limit {one.gate.removeprefix(LIMIT)}: {one.words}"
+            for one in waiting
+            if one.state is GateState.WAITING
+        ),
+        "",
+    )
 
 
 def _is_compared(record: RolloutRecord, gate: str) -> bool:

@@ -38,7 +38,8 @@ class RolloutRecord(Frozen):
 
     percent: of conversations on the canary, as in State.weights. since: unix seconds of the phase;
     weight_since: of the weight, or of the beginning of shadowing. accepted: what a human let pass,
-    as `gate:state`. kept_until: until when a rolled back canary keeps a replica.
+    as `gate:state`, until the weight rises. kept_until: until when a rolled back canary keeps a
+    replica.
     """
 
     id: str
@@ -82,6 +83,8 @@ def decide(
     """The record after a decision, and the decision. percent: None where it stays. seen: what it
     was made from."""
     weight = record.percent if percent is None else percent
+    if accepted is None:  # a human let pass what this weight showed: a higher one asks again
+        accepted = record.accepted if weight <= record.percent else ()
     new_evidence = percent is not None or (
         phase is RolloutPhase.SHADOWING and not record.weight_since
     )
@@ -103,9 +106,17 @@ def decide(
         "weight_since": now if new_evidence else record.weight_since,
         "author": author,
         "reason": why,
-        "accepted": record.accepted if accepted is None else accepted,
+        "accepted": accepted,
         "kept_until": kept_until,
         "decided": decision.number,
         "history": (*record.history, decision)[-MAX_HISTORY:],
     }
     return record.model_copy(update=changes), decision
+
+
+def rebased(ended: RolloutRecord, onto: RolloutRecord) -> RolloutRecord:
+    """A record that others have moved meanwhile, with the end that was decided on an older one: no
+    decision of theirs is lost from the log."""
+    last = ended.history[-1].model_copy(update={"number": onto.decided + 1})
+    history = (*onto.history, last)[-MAX_HISTORY:]
+    return ended.model_copy(update={"decided": last.number, "history": history})

@@ -8,10 +8,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from modelyard.rollout.packing import UnreadableEvidence
+
 Floats = NDArray[np.float64]
 
 MAX_TIERS: Final = 4  # looked at apart; those of a fifth count among all requests only
 # Of the allowed false alarms, the share that all requests together may use; slices share the rest.
+# A slice of 13 then needs 4 nats more (three or four failures), all requests 0.2.
 POOLED: Final = 0.8
 
 
@@ -67,4 +70,8 @@ class Strata:
         return {"tiers": self.tiers, "labels": list(self.labels)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.tiers[:] = state["tiers"]
+        """Raises UnreadableEvidence."""
+        tiers = state["tiers"]
+        if len(tiers) > MAX_TIERS or not all(isinstance(tier, str) for tier in tiers):
+            raise UnreadableEvidence("a rollout's evidence has other tiers: begin it anew")
+        self.tiers[:] = tiers

@@ -8,11 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from modelyard.rollout.columns import Columns, Floats
-from modelyard.rollout.mixture import start_weight
+from modelyard.rollout.mixture import Against, window_weight
 from modelyard.rollout.packing import dump, load
 from modelyard.rollout.strata import Strata
 
-_SPREAD: Final = 0.3  # of the differences that are looked for, of logarithms
+# Of the differences that are looked for, of logarithms: answers 1.35 times as long beyond the
+# margin; the evidence of half and of twice that is within a nat of the best choice for them.
+_SPREAD: Final = 0.3
 _ENOUGH: Final = 50  # answers and conversations of each arm: a mean is not normal before
 _MOST_CONVERSATIONS: Final = 1024  # of each arm
 _SUMS: Final = 5  # sum of x, n, and by conversation of S*S, S*n, n*n
@@ -24,10 +26,11 @@ class TokenCounts:
 
     Answers of a conversation are alike: the variance is that of conversations' sums about the mean
     (ratio estimator; Deng et al., 2018), which needs only sums. A step is a sample of its own: the
-    traffic of another hour is not compared with this one's.
+    traffic of another hour is not compared with this one's, and what a human let pass in one is not
+    held against the next.
     """
 
-    _FIELDS: Final = ("_sums", "_steps", "_past")
+    _FIELDS: Final = ("_sums", "_steps")
 
     def __init__(self, strata: Strata, margin: float) -> None:
         self.margin = float(margin)
@@ -35,13 +38,8 @@ class TokenCounts:
         self._sums: Floats = np.zeros((2, strata.count, _SUMS))
         self._conversations: tuple[dict[int, tuple[float, int]], ...] = ({}, {})
         self._steps = 0
-        self._past: Floats = np.zeros(len(strata.prior))  # weighted e-values of the steps before
 
     def begin(self) -> None:
-        if self._steps:
-            weight = start_weight(self._steps - 1)
-            for slice_ in range(len(self._past)):
-                self._past[slice_] += weight * math.exp(min(self._log_e(slice_, 1.0), 600.0))
         self._steps += 1
         self._sums[:] = 0
         for conversations in self._conversations:
@@ -69,15 +67,16 @@ class TokenCounts:
         sums = self._slice(arm, slice_)
         return float(sums[_X] / sums[_N]) if sums[_N] else None
 
-    def evidence(self, toward: float = 1.0) -> tuple[float, int]:
-        """Of "no longer than the margin", in the whole rollout; the logarithm, and the slice."""
-        weight = start_weight(max(self._steps - 1, 0))
-        rest = 1 - sum(start_weight(number) for number in range(self._steps))
-        parts = [
-            prior * (past + weight * math.exp(min(self._log_e(slice_, toward), 600.0)) + rest)
-            for slice_, (prior, past) in enumerate(zip(self._strata.prior, self._past, strict=True))
+    def against(self) -> Against:
+        """Of "no longer than the margin", in this step, weighted so that all steps together are an
+        e-process; the margin is in it."""
+        weight = math.log(window_weight(max(self._steps - 1, 0)))
+        logs = [
+            weight + math.log(prior) + self._log_e(slice_, 1.0)
+            for slice_, prior in enumerate(self._strata.prior)
         ]
-        return math.log(sum(parts)), int(np.argmax(parts))
+        slice_ = int(np.argmax(logs))
+        return Against(logs[slice_], slice_=slice_)
 
     def log_inside(self) -> float:
         """Of "longer than the margin or as long", in this step: shown false, it is inside."""
@@ -117,17 +116,14 @@ class TokenCounts:
     def state(self) -> dict[str, Any]:
         kept = [[[key, *value] for key, value in one.items()] for one in self._conversations]
         return {
-            "margin": self.margin,
             **dump(self, self._FIELDS),
             "keys": [np.array([row[0] for row in one], dtype="<u4") for one in kept],
             "values": [np.array([row[1:] for row in one], dtype="<f8") for one in kept],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Another margin asks another question: the evidence of the steps before is left out."""
+        """Sums are of no margin: another one asks its question of the same."""
         load(self, self._FIELDS, state)
-        if state["margin"] != self.margin:
-            self._past[:] = 0
         for kept, keys, values in zip(
             self._conversations, state["keys"], state["values"], strict=True
         ):

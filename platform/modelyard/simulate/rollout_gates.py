@@ -2,107 +2,97 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Final
 
 import typer
 
 from modelyard.config.rollout import QualityGate
-from modelyard.simulate.rollout import Share, run, share_of
-from modelyard.simulate.rollout_quality import Decisions, decisions
-from modelyard.simulate.rollout_rows import QUALITY, QUALITY_RUNS, ROWS, WEIGHT, QualityRow, Row
+from modelyard.rollout.verdict import GateState
+from modelyard.simulate import rollout_cells as cells
+from modelyard.simulate.rollout_point import by_point_rule
+from modelyard.simulate.rollout_quality import QUALITY, QualityRow, decisions
+from modelyard.simulate.rollout_rows import FIRST_SEED, MOST_RUNS, ROWS, WEIGHT, Row
 from modelyard.simulate.rollout_rules import RULES, share_of_rule
-from modelyard.simulate.show import progress, show
+from modelyard.simulate.rollout_runs import all_runs, on_all_cores
+from modelyard.simulate.rollout_share import Says, share_of, worst
+from modelyard.simulate.rollout_traffic import Traffic
 
 _RULE_RUNS: Final = 4000
-_COLUMNS: Final = (
-    "situation",
-    "runs",
-    "rolled\nback",
-    "median\nmin",
-    "held for\na human",
-    *("point rule\n+0.5 points", "z-test\neach minute", "O'Brien-\nFleming"),
-    "goal",
+_RULE_ROWS: Final = (
+    ("the same version", Traffic()),
+    ("errors 1 -> 3 %", next(row for row in ROWS if row.key == "errors").run.traffic),
+    ("3 minutes of 30 % errors on both", next(r for r in ROWS if r.key == "incident").run.traffic),
 )
 
 
 def main(
-    runs_percent: Annotated[
-        float, typer.Option(min=0.01, max=1000, help="Of the runs that the goals are for.")
-    ] = 100.0,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Of this key alone; may be given again.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=MOST_RUNS, help="Instead of a row's.")
+    ] = None,
+    first_seed: Annotated[int | None, typer.Option(min=0, help="Instead of a row's.")] = None,
 ) -> None:
-    """40 requests a second, 1 % errors; production's gates beside three rules on errors.
+    """Production's gates under production's state machine, in virtual time; Markdown on stdout.
 
-    Exit status 1 where a goal is missed; 0 with fewer runs than the goals are for.
+    Exit status 1 where a goal is missed: its 95 % interval is on the other side. 2 for a key that
+    no row has.
     """
-    counts = [max(1, math.ceil(row.runs * runs_percent / 100)) for row in ROWS]
-    with progress("rollouts", sum(counts)) as done:
-        shares = [_share(row, count, done) for row, count in zip(ROWS, counts, strict=True)]
-    show(
-        f"Rollouts at 40 requests a second; one step is {100 * WEIGHT:g} % for 20 minutes",
-        _COLUMNS,
-        [_cells(row, share) for row, share in zip(ROWS, shares, strict=True)],
-    )
-    gate = QualityGate()
-    quality_runs = max(1, math.ceil(QUALITY_RUNS * runs_percent / 100))
-    judged = [decisions(row.pairing, quality_runs, 1, gate) for row in QUALITY]
-    plan = f"{gate.judgements} pairs, margin {gate.margin_points:g} points"
-    show(
-        f"Quality: {plan}, {quality_runs} runs",
-        ("the canary is", "promoted", "failed", "for a human", "goal"),
-        [_quality_cells(row, one) for row, one in zip(QUALITY, judged, strict=True)],
-    )
-    met = all(row.met(share) for row, share in zip(ROWS, shares, strict=True)) and all(
-        row.met(one) for row, one in zip(QUALITY, judged, strict=True)
-    )
-    raise typer.Exit(0 if met or runs_percent < 100 else 1)
+    keys = set(row or ())
+    if unknown := keys - {one.key for one in (*ROWS, *QUALITY)} - {"rules"}:
+        typer.echo(f"no row {', '.join(sorted(unknown))}: see simulate/rollout_rows.py", err=True)
+        raise typer.Exit(2)
+    said: list[Says] = []
+    for number, one in enumerate(one for one in ROWS if not keys or one.key in keys):
+        if number == 0:
+            _heading(cells.COLUMNS, first_seed)
+        said.append(_simulate(one, runs or one.runs, first_seed))
+    for number, judged in enumerate(one for one in QUALITY if not keys or one.key in keys):
+        if number == 0:
+            _heading(cells.QUALITY_COLUMNS, first_seed)
+        said.append(_judge(judged, runs or judged.runs, first_seed))
+    if not keys or "rules" in keys:
+        _rules(runs or _RULE_RUNS, first_seed)
+    raise typer.Exit(1 if worst(said) == "missed" else 0)
 
 
-def _share(row: Row, count: int, done: Callable[[], None]) -> Share:
-    endings = []
-    for seed in range(count):
-        endings.append(run(row.run, seed))
-        done()
-    return share_of(endings)
+def _simulate(row: Row, count: int, first_seed: int | None) -> Says:
+    seed = row.first_seed if first_seed is None else first_seed
+    share = share_of(all_runs(row.key, row.run, seed, count), row.since_s)
+    point = None
+    if row.point:
+        fewer = min(row.point, count)
+        rule = by_point_rule(row.run)
+        point = share_of(all_runs(f"{row.key}, point rule", rule, seed, fewer), row.since_s)
+    typer.echo(cells.line(cells.of_row(row, share, point, seed)))
+    return row.goal.says(share)
 
 
-def _cells(row: Row, share: Share) -> tuple[str, ...]:
-    rules = ["-"] * len(RULES)
-    if row.rules:
-        traffic = row.run.traffic
-        rules = [_rule(share_of_rule(rule, traffic, WEIGHT, _RULE_RUNS, 1)) for rule in RULES]
-    return (
-        row.run.name,
-        str(share.runs),
-        _percent(share.rolled_back),
-        _minutes(share.median_s),
-        _percent(share.held),
-        *rules,
-        _met(row.met(share), asked=row.most < 1 or row.least > 0),
-    )
+def _judge(row: QualityRow, count: int, first_seed: int | None) -> Says:
+    seed = row.first_seed if first_seed is None else first_seed
+    part = partial(decisions, row.pairing, gate=QualityGate())
+    states = on_all_cores(row.key, part, seed, count)
+    typer.echo(cells.line(cells.of_quality(row, states, seed)))
+    return row.says(states.count(GateState.PASSING), len(states))
 
 
-def _quality_cells(row: QualityRow, one: Decisions) -> tuple[str, ...]:
-    figures = (one.promoted, one.failed, one.undecided)
-    asked = row.most < 1 or row.least > 0
-    return (row.pairing.name, *(_percent(figure) for figure in figures), _met(row.met(one), asked))
+def _rules(count: int, first_seed: int | None) -> None:
+    """Others' rules on the errors of one step, each minute; without conversations."""
+    seed = FIRST_SEED if first_seed is None else first_seed
+    _heading(("one step, errors only", *(rule.name for rule in RULES)), first_seed)
+    for name, traffic in _RULE_ROWS:
+        shares = [share_of_rule(rule, traffic, WEIGHT, count, seed) for rule in RULES]
+        typer.echo(cells.line((name, *(cells.of_rule(share) for share in shares))))
 
 
-def _rule(share: Share) -> str:
-    return f"{_percent(share.rolled_back)} ({_minutes(share.median_s)})"
-
-
-def _met(met: bool, asked: bool) -> str:
-    return ("met" if met else "MISSED") if asked else "-"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
-
-
-def _minutes(seconds: float) -> str:
-    return "-" if math.isnan(seconds) else f"{seconds / 60:.1f}"
+def _heading(columns: Sequence[str], first_seed: int | None) -> None:
+    seeds = f"a row's own from {FIRST_SEED:,} on" if first_seed is None else f"from {first_seed:,}"
+    typer.echo(f"\nSeeds: {seeds}; intervals: exact, 95 %.\n")
+    typer.echo(cells.line(columns))
+    typer.echo(cells.line(["---"] * len(columns)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,10 @@ from modelyard.config.rollout import QualityGate
 from modelyard.rollout.outcome import Judgement
 from modelyard.rollout.quality import Quality
 from modelyard.rollout.verdict import GateState
+from modelyard.simulate.rollout import NAME
+from modelyard.simulate.rollout_bounds import share_interval
+from modelyard.simulate.rollout_rows import FIRST_SEED, MOST_RUNS
+from modelyard.simulate.rollout_share import Says, within
 
 _AT_ONCE: Final = 25  # pairs that come together
 
@@ -20,28 +25,44 @@ _AT_ONCE: Final = 25  # pairs that come together
 class Pairing:
     """Shares of pairs in which only one answer is good: the canary's, the control arm's."""
 
-    name: str
     better: float
     worse: float
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
-    """Shares of the runs."""
+class QualityRow:
+    """most and least: of the runs, promoted."""
 
-    promoted: float
-    failed: float
-    undecided: float
+    key: str
+    number: int
+    name: str
+    pairing: Pairing
+    runs: int = 4000
+    most: float = 1.0
+    least: float = 0.0
+
+    @property
+    def first_seed(self) -> int:
+        return FIRST_SEED + MOST_RUNS * self.number
+
+    def says(self, promoted: int, runs: int) -> Says:
+        return within(share_interval(promoted, runs), self.least, self.most)
 
 
-def decisions(pairing: Pairing, runs: int, seed: int, gate: QualityGate) -> Decisions:
-    rng = np.random.default_rng(seed)
-    states = [_run(pairing, rng, gate) for _ in range(runs)]
-    promoted, failed, undecided = (
-        states.count(state) / runs
-        for state in (GateState.PASSING, GateState.FAILING, GateState.WAITING)
-    )
-    return Decisions(promoted, failed, undecided)
+EQUAL: Final = QualityRow("equal", 60, "equal, 10 % discordant", Pairing(0.05, 0.05), least=0.95)
+INFERIOR: Final = QualityRow("inferior", 62, "worse by 8 points", Pairing(0.03, 0.11), most=0.005)
+QUALITY: Final = (
+    EQUAL,
+    INFERIOR,
+    QualityRow("equal-6", 61, "equal, 6 % discordant", Pairing(0.03, 0.03), 2000, least=0.95),
+    QualityRow("margin", 63, "worse by the margin, 5 points", Pairing(0.03, 0.08), 2000),
+    QualityRow("worse-15", 64, "worse by 15 points", Pairing(0.02, 0.17), 2000, most=0.005),
+)
+
+
+def decisions(pairing: Pairing, seeds: Sequence[int], gate: QualityGate) -> list[GateState]:
+    """A state a seed: passing is promoted, waiting is for a human."""
+    return [_run(pairing, np.random.default_rng(seed), gate) for seed in seeds]
 
 
 def _run(pairing: Pairing, rng: Generator, gate: QualityGate) -> GateState:
@@ -53,7 +74,7 @@ def _run(pairing: Pairing, rng: Generator, gate: QualityGate) -> GateState:
             for number, draw in enumerate(draws[first : first + _AT_ONCE], first)
             for judgement in _pair(number, float(draw), pairing)
         ]
-        quality.take(judgements, "simulated")
+        quality.take(judgements, NAME)
         verdict = quality.verdict()
         if verdict is not None and verdict.state is not GateState.WAITING:
             return verdict.state
@@ -64,6 +85,6 @@ def _pair(number: int, draw: float, pairing: Pairing) -> tuple[Judgement, Judgem
     better = draw < pairing.better
     worse = pairing.better <= draw < pairing.better + pairing.worse
     return (
-        Judgement("simulated", "stable", f"{number}", "", not better, "replay", f"{number}"),
-        Judgement("simulated", "canary", f"{number}", "", not worse, "replay", f"{number}"),
+        Judgement(NAME, "stable", f"{number}", "", not better, "replay", f"{number}"),
+        Judgement(NAME, "canary", f"{number}", "", not worse, "replay", f"{number}"),
     )

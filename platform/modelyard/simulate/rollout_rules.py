@@ -11,7 +11,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from modelyard.simulate.rollout import Share
 from modelyard.simulate.rollout_traffic import Traffic
 
 Floats = NDArray[np.float64]
@@ -80,13 +79,21 @@ RULES: Final = (
 )
 
 
-def share_of_rule(rule: Rule, traffic: Traffic, weight: float, runs: int, seed: int) -> Share:
+@dataclass(frozen=True, slots=True)
+class RuleShare:
+    """rolled_back: share of the runs. median_s: of those that were."""
+
+    rolled_back: float
+    median_s: float
+
+
+def share_of_rule(rule: Rule, traffic: Traffic, weight: float, runs: int, seed: int) -> RuleShare:
     """Of one step of LOOKS minutes."""
     fails = rule.fails(_counts(traffic, weight, runs, np.random.default_rng(seed)))
     back = fails.any(axis=1)
     minutes = fails.argmax(axis=1)[back] + 1
     median_s = float(np.median(minutes)) * _LOOK_S if len(minutes) else math.nan
-    return Share(runs, float(back.mean()), 0.0, median_s)
+    return RuleShare(float(back.mean()), median_s)
 
 
 def _counts(traffic: Traffic, weight: float, runs: int, rng: Generator) -> Counts:

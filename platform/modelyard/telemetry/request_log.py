@@ -45,6 +45,7 @@ class RequestRecord:
     status: int = 0
     code: str = "ok"
     reason: str = ""
+    refused_by: str = ""  # the version, where its replica and not the ingress answered a 4xx
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0

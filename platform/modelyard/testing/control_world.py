@@ -61,6 +61,7 @@ class ControlWorld:
     count: int = 0
     record: dict[str, Any] = field(default_factory=lambda: table_with_a_rollout())
     canaries: int = 1  # ready replicas of gen@1.1.0
+    stables: int = 1  # and of gen@1.0.0
     batches: int = 0
 
     async def publish(self, word: Published) -> Published:
@@ -78,8 +79,9 @@ class ControlWorld:
 
     def reading(self) -> Reading | None:
         posts = tuple(
-            post("gen@1.1.0", Kind.GENERATOR, replica=f"canary-{number}")
-            for number in range(self.canaries)
+            post(version, Kind.GENERATOR, replica=f"{version}-{number}")
+            for version, count in (("gen@1.1.0", self.canaries), ("gen@1.0.0", self.stables))
+            for number in range(count)
         )
         return Reading(posts, (), (), self.board, 0.0, 100.0) if self.board_up else None
 

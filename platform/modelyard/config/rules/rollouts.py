@@ -13,6 +13,7 @@ from modelyard.config.rollout import Gates, Rollout
 from modelyard.config.routes import Route
 from modelyard.config.tenants import Tenant
 from modelyard.contract.operations import Kind
+from modelyard.rollout.noninferiority import judgements_needed
 
 # Of ln(output tokens) in a public trace of chats: the standard error of a mean is this / sqrt(n).
 LOG_TOKENS_SD: Final = 0.9
@@ -47,6 +48,23 @@ def somebody_meets_the_canary(checked: Checked) -> Iterator[Fault]:
             )
 
 
+def something_is_compared(checked: Checked) -> Iterator[Fault]:
+    for alias, _, plan in _rollouts(checked):
+        path = _path(checked, alias)
+        if len(plan.steps_percent) == 1 and not plan.shadow_percent:
+            yield checked.fault(
+                (*path, "steps_percent"),
+                "at 100 % nobody is left to compare with: add a step below it, or shadow_percent",
+                Severity.WARNING,
+            )
+        if plan.gates == Gates(errors=None, ttft=None, e2e=None, tokens=None):
+            yield checked.fault(
+                (*path, "gates"),
+                "every gate is off, so nothing is compared: leave one on",
+                Severity.WARNING,
+            )
+
+
 def steps_can_be_judged(checked: Checked) -> Iterator[Fault]:
     """A step that ends before anything can be seen promotes whatever the canary is."""
     for alias, route, plan in _rollouts(checked):
@@ -75,6 +93,14 @@ def quality_can_be_decided(checked: Checked) -> Iterator[Fault]:
     for alias, _, plan in _rollouts(checked):
         quality = plan.gates.quality
         if quality is None:
+            continue
+        least = judgements_needed(quality.margin_points)
+        if quality.judgements < least:
+            yield checked.fault(
+                (*_path(checked, alias), "gates", "quality", "judgements"),
+                f"too few for a margin of {quality.margin_points:g} points: not even a canary "
+                f"whose every answer is as good could pass; set at least {least}",
+            )
             continue
         needed = math.ceil(_POWER * _DISCORDANT / (quality.margin_points / 100) ** 2)
         if quality.judgements < needed:
