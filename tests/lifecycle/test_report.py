@@ -21,10 +21,12 @@ def kind_that_writes(output: int | None) -> Kind:
 
 @pytest.mark.parametrize("output", [None, 512])
 def test_a_description_says_what_the_manifest_says(output: int | None) -> None:
-    described = Description.of(manifest(output))
+    given = manifest(output)
+    described = Description.of(given)
     assert described == Description(
-        "gen@1.0.0", kind_that_writes(output), manifest(output).digest(), 2048, output
+        "gen@1.0.0", given.kind, given.digest(), 2048, output, given.embedding_space
     )
+    assert (described.embedding_space is None) is (given.kind is not Kind.EMBEDDER)
     assert described.fingerprint == f"gen@1.0.0+{manifest(output).digest()[:8]}"
 
 
