@@ -158,10 +158,11 @@ def no_fault_but(load: Load, deployed: Deployed, *injected: str) -> list[Asked]:
 
 
 def nobody_on(load: Load, arm: str, at_s: float) -> bool:
-    """For seconds of many requests after a moment."""
-    time.sleep(3)
-    later = load.since(at_s + 1.0)
-    return len(later) > 0 and all(one.arm != arm for one in later)
+    """Of many requests after a moment; a long answer takes seconds here, so they are waited for."""
+    deadline = time.monotonic() + 120
+    while len(later := load.since(at_s + 1.0)) < USERS and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return len(later) >= USERS and all(one.arm != arm for one in later)
 
 
 def failing_gates(view: dict[str, Any]) -> set[str]:

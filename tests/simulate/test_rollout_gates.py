@@ -19,8 +19,16 @@ from modelyard.rollout.outcome import OutcomeBatch
 from modelyard.rollout.verdict import GateState, Verdict
 from modelyard.simulate import rollout_gates
 from modelyard.simulate.rollout import NAME, Run, run, runs
+from modelyard.simulate.rollout_bounds import share_interval
+from modelyard.simulate.rollout_exact import chances
 from modelyard.simulate.rollout_point import by_point_rule
-from modelyard.simulate.rollout_quality import EQUAL, INFERIOR, QualityRow, decisions
+from modelyard.simulate.rollout_quality import (
+    EQUAL,
+    INFERIOR,
+    QUALITY,
+    QualityRow,
+    decisions,
+)
 from modelyard.simulate.rollout_rows import (
     AA,
     AA_TURNS,
@@ -167,10 +175,24 @@ def test_the_command_runs_one_row_and_says_which_goal_is_missed(
     assert CliRunner().invoke(app, ["--row", "unknown"]).exit_code == 2
 
 
-@pytest.mark.parametrize(("row", "most"), [(EQUAL, 1.0), (INFERIOR, 0.02)])
-def test_few_judged_pairs_decide_as_many_do(row: QualityRow, most: float) -> None:
-    states = decisions(row.pairing, range(100), QualityGate())
-    assert row.least - 0.08 <= states.count(GateState.PASSING) / 100 <= most
+@pytest.mark.parametrize("row", QUALITY, ids=lambda row: row.key)
+def test_judged_pairs_meet_their_goals_exactly(row: QualityRow) -> None:
+    exact = chances(row.pairing, QualityGate())
+    assert exact.promoted + exact.failed + exact.undecided == pytest.approx(1.0, abs=1e-9)
+    assert row.says(exact) == "met"
+
+
+def test_fewer_pairs_miss_the_goal() -> None:
+    assert EQUAL.says(chances(EQUAL.pairing, QualityGate(judgements=335))) == "missed"
+    assert INFERIOR.says(chances(INFERIOR.pairing, QualityGate(margin_points=9.0))) == "missed"
+
+
+@pytest.mark.parametrize("row", [EQUAL, INFERIOR], ids=lambda row: row.key)
+def test_the_gate_decides_as_often_as_it_exactly_should(row: QualityRow) -> None:
+    gate = QualityGate()
+    states = decisions(row.pairing, range(100), gate)
+    low, high = share_interval(states.count(GateState.PASSING), len(states))
+    assert low <= chances(row.pairing, gate).promoted <= high
 
 
 @pytest.mark.slow
@@ -187,11 +209,3 @@ def test_the_gates_meet_their_goals(row: Row) -> None:
 def test_the_point_rule_misses_the_goals_that_the_gates_meet(row: Row) -> None:
     share = share_of(all_runs(row.key, by_point_rule(row.run), row.first_seed, 100))
     assert row.goal.says(share) == "missed", share
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", [EQUAL, INFERIOR], ids=lambda row: row.key)
-def test_judged_pairs_meet_their_goals(row: QualityRow) -> None:
-    seeds = range(row.first_seed, row.first_seed + row.runs)
-    states = decisions(row.pairing, seeds, QualityGate())
-    assert row.says(states.count(GateState.PASSING), len(states)) == "met"

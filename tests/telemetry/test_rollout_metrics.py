@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -31,7 +32,9 @@ async def test_phases_gates_and_outcomes_are_exported_as_of_the_last_second() ->
     ]
     await control.admin(Command("start_rollout", {"rollout": ID, "reason": "x"}, "ops-1", "r-1"))
     await control.tick(world.reading())
-    await world.report(control, outcome(ID), outcome(ID, failed=True), outcome("r-unknown"))
+    refused = replace(outcome(ID), code="invalid_request", refused=True)
+    seen = (outcome(ID), outcome(ID, failed=True), refused, outcome("r-unknown"))
+    await world.report(control, *seen)
     await control.tick(world.reading())
     found = list(samples(metrics))
     labels = {"model": "chat", "rollout": ID}
@@ -42,4 +45,5 @@ async def test_phases_gates_and_outcomes_are_exported_as_of_the_last_second() ->
     assert outcomes == [
         ({"model": "chat", "arm": "canary", "kind": "ok"}, 1.0),
         ({"model": "chat", "arm": "canary", "kind": "failed"}, 1.0),
+        ({"model": "chat", "arm": "canary", "kind": "refused"}, 1.0),
     ]

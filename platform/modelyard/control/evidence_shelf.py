@@ -13,7 +13,7 @@ from modelyard.config.rollout import Rollout
 from modelyard.contract.errors import ModelyardError
 from modelyard.control.evidence import EvidenceKind, RolloutEvidence
 from modelyard.control.report import ControlReport
-from modelyard.rollout.outcome import Judgement, OutcomeBatch
+from modelyard.rollout.outcome import Judgement, Outcome, OutcomeBatch
 from modelyard.rollout.record import RolloutRecord
 
 log = logging.getLogger("modelyard.control")
@@ -158,6 +158,11 @@ class EvidenceShelf:
         weight = 1 / batch.rate if 0 < batch.rate <= 1 else 1.0
         for outcome in batch.outcomes:
             if outcome.rollout in self.by_rollout:  # the name comes from outside: bounded here
-                kind = "cancelled" if outcome.cancelled else "failed" if outcome.failed else "ok"
-                key = outcome.rollout, outcome.arm, kind
+                key = outcome.rollout, outcome.arm, _kind(outcome)
                 self.outcomes[key] = self.outcomes.get(key, 0.0) + weight
+
+
+def _kind(outcome: Outcome) -> str:
+    if outcome.cancelled:
+        return "cancelled"
+    return "failed" if outcome.failed else "refused" if outcome.refused else "ok"

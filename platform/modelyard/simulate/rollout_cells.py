@@ -9,6 +9,7 @@ from typing import Final
 
 from modelyard.rollout.verdict import GateState
 from modelyard.simulate.rollout_bounds import median_interval, share_interval
+from modelyard.simulate.rollout_exact import Chances
 from modelyard.simulate.rollout_quality import QualityRow
 from modelyard.simulate.rollout_rows import Row
 from modelyard.simulate.rollout_rules import RuleShare
@@ -27,11 +28,11 @@ COLUMNS: Final = (
 )
 QUALITY_COLUMNS: Final = (
     "the canary is",
-    "runs",
-    "promoted",
+    "promoted, exactly",
     "failed",
     "for a human",
     "goal",
+    "promoted of runs",
     "seeds from",
 )
 
@@ -54,21 +55,21 @@ def of_row(row: Row, share: Share, point: Share | None, seed: int) -> tuple[str,
     )
 
 
-def of_quality(row: QualityRow, states: Sequence[GateState], seed: int) -> tuple[str, ...]:
-    runs = len(states)
-    promoted = states.count(GateState.PASSING)
+def of_quality(
+    row: QualityRow, exact: Chances, states: Sequence[GateState], seed: int
+) -> tuple[str, ...]:
     wanted = "-"
     if row.most < 1:
-        wanted = f"<= {100 * row.most:g} %: {row.says(promoted, runs)}"
+        wanted = f"<= {100 * row.most:g} %: {row.says(exact)}"
     if row.least > 0:
-        wanted = f">= {100 * row.least:g} %: {row.says(promoted, runs)}"
+        wanted = f">= {100 * row.least:g} %: {row.says(exact)}"
     return (
         row.name,
-        f"{runs:,}",
-        _share(promoted, runs),
-        f"{100 * states.count(GateState.FAILING) / runs:.1f} %",
-        f"{100 * states.count(GateState.WAITING) / runs:.1f} %",
+        _percent(exact.promoted),
+        _percent(exact.failed),
+        _percent(exact.undecided),
         wanted,
+        f"{_share(states.count(GateState.PASSING), len(states))} of {len(states):,}",
         f"{seed:,}",
     )
 

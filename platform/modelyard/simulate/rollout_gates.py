@@ -9,8 +9,8 @@ from typing import Annotated, Final
 import typer
 
 from modelyard.config.rollout import QualityGate
-from modelyard.rollout.verdict import GateState
 from modelyard.simulate import rollout_cells as cells
+from modelyard.simulate.rollout_exact import chances
 from modelyard.simulate.rollout_point import by_point_rule
 from modelyard.simulate.rollout_quality import QUALITY, QualityRow, decisions
 from modelyard.simulate.rollout_rows import FIRST_SEED, MOST_RUNS, ROWS, WEIGHT, Row
@@ -75,8 +75,9 @@ def _judge(row: QualityRow, count: int, first_seed: int | None) -> Says:
     seed = row.first_seed if first_seed is None else first_seed
     part = partial(decisions, row.pairing, gate=QualityGate())
     states = on_all_cores(row.key, part, seed, count)
-    typer.echo(cells.line(cells.of_quality(row, states, seed)))
-    return row.says(states.count(GateState.PASSING), len(states))
+    exact = chances(row.pairing, QualityGate())
+    typer.echo(cells.line(cells.of_quality(row, exact, states, seed)))
+    return row.says(exact)
 
 
 def _rules(count: int, first_seed: int | None) -> None:

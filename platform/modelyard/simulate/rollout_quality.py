@@ -14,19 +14,11 @@ from modelyard.rollout.outcome import Judgement
 from modelyard.rollout.quality import Quality
 from modelyard.rollout.verdict import GateState
 from modelyard.simulate.rollout import NAME
-from modelyard.simulate.rollout_bounds import share_interval
+from modelyard.simulate.rollout_exact import Chances, Pairing
 from modelyard.simulate.rollout_rows import FIRST_SEED, MOST_RUNS
 from modelyard.simulate.rollout_share import Says, within
 
 _AT_ONCE: Final = 25  # pairs that come together
-
-
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """Shares of pairs in which only one answer is good: the canary's, the control arm's."""
-
-    better: float
-    worse: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +29,7 @@ class QualityRow:
     number: int
     name: str
     pairing: Pairing
-    runs: int = 4000
+    runs: int = 2000
     most: float = 1.0
     least: float = 0.0
 
@@ -45,8 +37,8 @@ class QualityRow:
     def first_seed(self) -> int:
         return FIRST_SEED + MOST_RUNS * self.number
 
-    def says(self, promoted: int, runs: int) -> Says:
-        return within(share_interval(promoted, runs), self.least, self.most)
+    def says(self, exact: Chances) -> Says:
+        return within((exact.promoted, exact.promoted), self.least, self.most)
 
 
 EQUAL: Final = QualityRow("equal", 60, "equal, 10 % discordant", Pairing(0.05, 0.05), least=0.95)
@@ -54,9 +46,9 @@ INFERIOR: Final = QualityRow("inferior", 62, "worse by 8 points", Pairing(0.03, 
 QUALITY: Final = (
     EQUAL,
     INFERIOR,
-    QualityRow("equal-6", 61, "equal, 6 % discordant", Pairing(0.03, 0.03), 2000, least=0.95),
-    QualityRow("margin", 63, "worse by the margin, 5 points", Pairing(0.03, 0.08), 2000),
-    QualityRow("worse-15", 64, "worse by 15 points", Pairing(0.02, 0.17), 2000, most=0.005),
+    QualityRow("equal-6", 61, "equal, 6 % discordant", Pairing(0.03, 0.03), least=0.95),
+    QualityRow("margin", 63, "worse by the margin, 5 points", Pairing(0.03, 0.08)),
+    QualityRow("worse-15", 64, "worse by 15 points", Pairing(0.02, 0.17), most=0.005),
 )
 
 

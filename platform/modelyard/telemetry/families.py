@@ -243,8 +243,8 @@ ROLLOUT_FAILING: Final = Family(
 ROLLOUT_OUTCOMES: Final = Family(
     "rollout_outcomes",
     "counter",
-    "Requests of rollouts by arm: ok, failed (server errors, timeouts), cancelled by their client; "
-    "where outcomes are sampled, an estimate of all.",
+    "Requests of rollouts by arm: ok, failed (server errors, timeouts), refused by the version (a "
+    "4xx of its own), cancelled by their client; where outcomes are sampled, an estimate of all.",
     ("model", "arm", "kind"),
 )
 CONFIG_VALID: Final = Family(
