@@ -293,3 +293,20 @@ def test_a_word_about_batches_that_are_not_there_takes_none_that_come() -> None:
     collector.taken(5)
     collector.add(record())
     assert [batch.number for batch in collector.batches(1.0)] == [1]
+
+
+def test_nothing_is_late_at_full_rate_while_control_acknowledges_every_five_seconds() -> None:
+    """As control does: it hears each report, and acknowledges what it had when it last saved."""
+    collector = outcomes()
+    heard: list[int] = []
+    for now in range(1, 41):
+        for _ in range(MAX_BATCH):
+            collector.add(record())
+        new = [one.number for one in collector.batches(float(now)) if one.number not in heard]
+        heard += new
+        assert new == [now]
+        if now % 5 == 0:
+            saved = heard[-1]
+        if now % 5 == 1 and now > 1:
+            collector.taken(saved)
+    assert heard == list(range(1, 41))

@@ -15,7 +15,9 @@ MAX_BATCH: Final = 2000  # outcomes; of more a sample is kept
 MAX_WORDS: Final = 1000  # judgements of each source, so that none takes another's room
 MAX_BATCHES: Final = 60
 MAX_KEPT: Final = 20_000  # outcomes, of all batches
-MAX_SENT: Final = 6000  # outcomes in one report, some 1 MB
+# Outcomes in one report, some 1 MB. Control acknowledges what it has saved, every five seconds or
+# so, and until then the same are sent: fewer would hold up what comes at MAX_BATCH a second.
+MAX_SENT: Final = 16_000
 CONVERSATION_DIGITS: Final = 12
 
 
