@@ -123,7 +123,11 @@ def test_an_identity_does_not_speak_of_files() -> None:
     [
         ("there", r"there: is not a packaged version .*`modelyard models import`", "prepare"),
         ("nowhere", "nowhere: no such folder: check the path, or put", "prepare"),
-        ("support-intent/1.0.0", r"make it with `modelyard models prepare`$", "import"),
+        (
+            "support-intent/1.0.0",
+            r"`modelyard models prepare` makes the starter models, `modelyard models import` one",
+            "put a version there",
+        ),
     ],
 )
 def test_a_missing_manifest_says_what_makes_it(
