@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cluster.board import NAMESPACE, Board
-from cluster.local import Running
 from cluster.replica_view import ReplicaView, plain, replica_views
+from cluster.running import Running
 from modelyard.contract.errors import ModelyardError
 from modelyard.control.reading import Decided, Reading
 from modelyard.lifecycle.cause import Cause
@@ -27,6 +27,7 @@ __all__ = [
     "connected",
     "read_apps",
     "read_platform",
+    "serve_applications",
     "views_of",
 ]
 
@@ -100,7 +101,7 @@ def read_platform(board: Board) -> tuple[list[AppView], Reading]:
 
     try:
         reading = _read(board)
-        applications = _applications()
+        applications = serve_applications()
     except (RayError, TimeoutError) as error:
         raise Unreachable(f"the cluster does not answer: {error}") from error
     return views_of(applications, reading), reading
@@ -136,7 +137,7 @@ def _read(board: Board) -> Reading:
         return Reading(posts, (), (), None, None, up_s=0.0)
 
 
-def _applications() -> Mapping[str, Any]:
+def serve_applications() -> Mapping[str, Any]:
     """Serve's details, which `serve.status` makes its answer from and drops the targets of."""
     from ray.serve.context import _get_global_client
 

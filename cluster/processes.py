@@ -25,11 +25,15 @@ class WillNotStop(ModelyardError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What marks a run: an id in the environment, the head's session, its folder of logs."""
+    """What marks a run: an id in the environment, the head's session, its folder of logs.
+
+    node_pids: the sessions of the nodes that joined the head.
+    """
 
     run_id: str
     head_pid: int
     folder: Path
+    node_pids: frozenset[int] = frozenset()
 
     def processes(self) -> list[psutil.Process]:
         """Every live process of the run, but for this one."""
@@ -63,9 +67,10 @@ class Run:
                 return False
             if process.environ().get(MARK) == self.run_id:
                 return True
-            # Ray's agents write their title over their environment. They stay in the head's
+            # Ray's agents write their title over their environment. They stay in their node's
             # session and keep its logs open; a session alone proves nothing once a pid is reused.
-            return os.getsid(process.pid) == self.head_pid and self._has_open_files(process)
+            sessions = {self.head_pid} | self.node_pids
+            return os.getsid(process.pid) in sessions and self._has_open_files(process)
         except (psutil.Error, OSError):
             return False  # gone, or another user's: not ours either way
 

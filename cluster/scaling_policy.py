@@ -12,27 +12,24 @@ class QueuedPlusOngoing:
     """Named in every autoscaling_config as `cluster.scaling_policy:QueuedPlusOngoing`.
 
     Ray's total already counts requests queued at handles plus those running at replicas; the board
-    adds those that wait at the ingresses. No policy_kwargs: a change of them restarts the app.
+    adds those that wait at the ingresses. Each cell of a version asks for itself and gets its part
+    of what all need. Serve then applies its delays to each cell by itself, and does not ask for one
+    of 0 replicas whose handles hold requests: that gets 1 at once. No policy_kwargs: a change of
+    them restarts the app.
     """
 
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
         from cluster.signals import signals
-        from modelyard.scaling.queued_plus_ongoing import Signal, bounded, desired
+        from modelyard.scaling.deal import CellLoad
 
-        known = signals()
-        board = known.signal_for(context.app_name)
-        signal = Signal(
-            ongoing=context.total_num_requests,
-            target_ongoing_requests=context.config.target_ongoing_requests,
-            target=context.target_num_replicas,
-            version=board.version,
-            board_age_s=board.board_age_s,
-            board_up_s=board.board_up_s,
+        decision = signals().decide(
+            CellLoad(
+                app=context.app_name,
+                ongoing=context.total_num_requests,
+                target_ongoing_requests=context.config.target_ongoing_requests,
+                target=context.target_num_replicas,
+                min_replicas=context.capacity_adjusted_min_replicas,
+                max_replicas=context.capacity_adjusted_max_replicas,
+            )
         )
-        decision = bounded(
-            desired(signal),
-            context.capacity_adjusted_min_replicas,
-            context.capacity_adjusted_max_replicas,
-        )
-        known.decided(context.app_name, decision)
         return decision.replicas, {}

@@ -13,20 +13,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from cluster.board import Board
 from modelyard.control.reading import Decided, Reading
 from modelyard.routing.fleet import version_of
+from modelyard.scaling.deal import GONE_S, BoardView, CellLoad, Dealer
 from modelyard.scaling.queued_plus_ongoing import Decision
-from modelyard.scaling.version_signal import BoardSignal, VersionSignal
+from modelyard.scaling.version_signal import BoardSignal
 
 log = logging.getLogger("modelyard.scaling")
 
 PERIOD_S: Final = 0.5
 WAIT_S: Final = 1.0
-APP_GONE_S: Final = 5.0  # a deleted app's policy asks no more, and then its cell counts no more
 
 
 class ReadableBoard(Protocol):
@@ -36,17 +35,9 @@ class ReadableBoard(Protocol):
     def decided(self, decisions: tuple[Decided, ...]) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class AppSignal:
-    """A cell's part of its version's signal; the reading's age, None before the first."""
-
-    version: VersionSignal
-    board_age_s: float | None
-    board_up_s: float
-
-
 class Signals:
-    """The last reading, and what was decided from it. Policies call it from Serve's loop."""
+    """The last reading, the cells that ask, and what was decided. Policies call it from Serve's
+    loop, each for its own cell."""
 
     def __init__(
         self,
@@ -59,25 +50,19 @@ class Signals:
         self._failing = False
         self._reading: tuple[BoardSignal, float] | None = None
         self._lock = threading.Lock()  # held for microseconds: two dicts that two threads share
-        self._asked: dict[str, dict[str, float]] = {}
+        self._dealers: dict[str, Dealer] = {}
         self._decisions: dict[str, tuple[Decision, float]] = {}
         self._thread: threading.Thread | None = None
 
-    def signal_for(self, app: str) -> AppSignal:
-        """Never waits and never raises."""
-        version, now = version_of(app), self._now()
-        cells = self._cells(version, app, now)
-        if self._reading is None:
-            return AppSignal(VersionSignal(), None, 0.0)
-        board, at = self._reading
-        age_s = now - at
-        known = board.of_version(version)
-        return AppSignal(known.in_cell(cells, age_s), age_s, board.up_s)
-
-    def decided(self, app: str, decision: Decision) -> None:
-        """Remember it; the reader's next turn tells the board."""
+    def decide(self, cell: CellLoad) -> Decision:
+        """A cell's part of what its version needs; the reader's next turn tells the board. Never
+        waits."""
+        version, now = version_of(cell.app), self._now()
+        board = self._view(version, now)
         with self._lock:
-            self._decisions[app] = (decision, self._now())
+            decision = self._dealers.setdefault(version, Dealer()).ask(cell, board, now)
+            self._decisions[cell.app] = decision, now
+        return decision
 
     def keep_reading(self) -> None:
         """Start the thread unless it lives. It has died in a forked process."""
@@ -110,15 +95,12 @@ class Signals:
             self.turn()
             time.sleep(PERIOD_S)
 
-    def _cells(self, version: str, app: str, now: float) -> int:
-        """The apps of a version whose policies ask."""
-        with self._lock:
-            asked = self._asked.setdefault(version, {})
-            asked[app] = now
-            gone = [other for other, at in asked.items() if now - at > APP_GONE_S]
-            for other in gone:
-                del asked[other]
-            return len(asked)
+    def _view(self, version: str, now: float) -> BoardView:
+        if self._reading is None:
+            return BoardView()
+        board, at = self._reading
+        signal = board.of_version(version).aged(now - at)
+        return BoardView(signal, now - at, board.up_s, board.there)
 
     def _still_decided(self) -> tuple[Decided, ...]:
         now = self._now()
@@ -126,8 +108,9 @@ class Signals:
             self._decisions = {
                 app: (decision, at)
                 for app, (decision, at) in self._decisions.items()
-                if now - at <= APP_GONE_S
+                if now - at <= GONE_S
             }
+            self._dealers = {v: one for v, one in self._dealers.items() if one.is_asked(now)}
             return tuple(
                 Decided(app, decision.replicas, decision.why, now - at)
                 for app, (decision, at) in sorted(self._decisions.items())

@@ -25,6 +25,7 @@ from modelyard.quota.messages import HolderReport, SplitReply
 from modelyard.telemetry.exposition import Scrape
 from modelyard.telemetry.process_metrics import ProcessMetrics
 from modelyard.telemetry.rollout_metrics import RolloutMetrics
+from modelyard.telemetry.swap_metrics import SwapMetrics
 from modelyard.tenancy.claim import verify
 
 log = logging.getLogger("modelyard.control")
@@ -52,6 +53,7 @@ class ControlHost:
         journal = Journal(open_store(state_path, settings.home))
         self._service = ControlService(journal, self._publish)
         self._metrics.add(RolloutMetrics(lambda: self._service.rollouts.shown))
+        self._metrics.add(SwapMetrics(lambda: self._service.swaps.shown))
 
     async def start(self) -> None:
         """Take the epoch. Raises what ControlService.start does: Serve then tries again."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import ray
 from ray import serve
+
+from modelyard.config.settings import Settings
+
+PLACE_LABEL: Final = "modelyard/place"  # of Ray's nodes: what the planner calls this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,10 @@ class Place:
         """What Ray set aside for this actor; at least one CPU."""
         resources: dict[str, float] = ray.get_runtime_context().get_assigned_resources()  # type: ignore[no-untyped-call]
         return cls(max(1, int(resources.get("CPU", 1))), len(ray.get_gpu_ids()))
+
+    def as_set(self, settings: Settings) -> Place:
+        """The same without the GPUs, where they are emulated."""
+        return replace(self, gpus=0) if settings.emulated_gpus else self
 
     @classmethod
     def of_process(cls) -> Self:
@@ -43,6 +51,9 @@ class ServeReplica:
         self.node: str = ray.get_runtime_context().get_node_id()
         self.place = Place.of_replica()
         self.gpu_ids: list[str] = [str(one) for one in ray.get_gpu_ids()]
+        labels = ray.get_runtime_context().get_node_labels()
+        self.place_name = str(labels.get(PLACE_LABEL, ""))
+        self.placement_group: str = ray.get_runtime_context().get_placement_group_id() or ""
 
     @property
     def slots(self) -> int:

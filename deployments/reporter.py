@@ -113,6 +113,9 @@ class Reporter:
             live=self.vitals is None or self.vitals.live,
             fetched=self.fetched if self._log.phase is Phase.FETCHING else None,
             stall_after_s=None if self.vitals is None else self.vitals.stall_after_s,
+            place=self._replica.place_name,
+            gpu_ids=tuple(self._replica.gpu_ids),
+            placement_group=self._replica.placement_group,
         )
 
     def keep_posting(self) -> None:

@@ -13,12 +13,14 @@ from ray import serve
 
 from cluster.board import Board
 from deployments.broadcast import ask_all
+from deployments.placement_watch import PlacementWatch
 from modelyard.config.table import Table
 from modelyard.control.reading import Reading
 from modelyard.routing.pool import Cell
 from modelyard.telemetry.expected import model_cells, unheard
 from modelyard.telemetry.exposition import Scrape, merged
 from modelyard.telemetry.fleet_metrics import FleetMetrics
+from modelyard.telemetry.placement_metrics import PlacementMetrics
 from modelyard.telemetry.process_metrics import ProcessMetrics
 
 log = logging.getLogger("modelyard.scrape")
@@ -36,6 +38,7 @@ class PlatformScraper:
         self._board = board
         self._reading: Reading | None = None
         self._handles: dict[Cell, Any] = {}
+        self._placement = PlacementWatch()
 
     async def scrape(self, token: str, table: Table | None) -> str:
         """All families of all processes. Raises nothing for one that does not answer."""
@@ -57,7 +60,10 @@ class PlatformScraper:
         if not any(app == CONTROL.app for app, _ in scrapes):
             missing[CONTROL.app, "control"] = True
         fleet = FleetMetrics(fresh, table, missing)
-        return await asyncio.to_thread(lambda: merged([*scrapes.values(), fleet.scrape()]))
+        placed = await self._placement.figures(fresh) if fresh is not None else None
+        placement = [PlacementMetrics(placed).scrape()] if placed is not None else []
+        whole = [*scrapes.values(), *placement]
+        return await asyncio.to_thread(lambda: merged([*whole, fleet.scrape()]))
 
     async def _read(self) -> Reading | None:
         try:

@@ -74,7 +74,8 @@ class Shell(ABC):
         self._reporter = Reporter(replica, Board(), self.ongoing)
         self._reporter.post()
         self._held = await started(self, replica, self._reporter)
-        devices = Devices.of(replica.gpu_ids, declared_bytes_each(self.manifest))
+        gpu_ids = replica.gpu_ids if self.place.gpus else ()  # emulated ones cannot be looked at
+        devices = Devices.of(gpu_ids, declared_bytes_each(self.manifest))
         if devices is not None:
             self._metrics.add(devices)
         watchdog = Watchdog(self.args.watchdog.stall_after_s, self.progress.longest_step_s)

@@ -163,6 +163,10 @@ class Small(Shell):
         import torch  # here, not above: Serve's builder task imports this module and needs no torch
 
         torch.set_num_threads(cpus)
+        share = self.args.gpu_memory_utilization
+        if share is not None and self.place.gpus:
+            # Of a device that others share: torch's allocator would take what it likes.
+            torch.cuda.set_per_process_memory_fraction(share)
         self.open()
 
 

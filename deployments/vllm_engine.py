@@ -54,6 +54,9 @@ CPU_BLOCK_SIZE: Final = 32
 # Tokens of one engine step. vLLM's default takes a near-limit prompt in a single step, behind which
 # every stream waits for seconds, and a stall can hide as long: the watchdog allows four of them.
 CPU_STEP_TOKENS: Final = 1024
+# Of devices: on a CPU (where GPUs are emulated) there is nothing to spread over, and vLLM would
+# take the share of the machine's memory.
+GPU_ARGUMENTS: Final = frozenset({"tensor_parallel_size", "gpu_memory_utilization"})
 
 
 class Meter:
@@ -179,7 +182,8 @@ def engine_options(
             # vLLM refuses fewer than a token for each sequence.
             "max_num_batched_tokens": max(CPU_STEP_TOKENS, args.max_num_seqs or 0),
         }
-    return options | of_version | args.model_dump(exclude_none=True)
+    of_devices = GPU_ARGUMENTS if not gpu else frozenset()
+    return options | of_version | args.model_dump(exclude_none=True, exclude=set(of_devices))
 
 
 def metered_class() -> Any:

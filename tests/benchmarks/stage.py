@@ -17,8 +17,10 @@ import httpx
 import psutil
 import yaml
 
-from cluster.local import LocalCluster, Running, ray_token, run_of
+from cluster.local import LocalCluster
 from cluster.ports import LocalPorts
+from cluster.ray_token import ray_token
+from cluster.running import Running, run_of
 from modelyard.cli.waiting import clean_up_when_killed
 from modelyard.config.settings import Settings
 from tests.benchmarks.measure import CpuMeter, family

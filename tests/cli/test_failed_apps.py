@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.local import StartFailed
 from cluster.observe import AppView, Unreachable
+from cluster.running import StartFailed
 from modelyard.cli.failed_apps import DELETED_WITHIN_S, drop_given_up, given_up, without
 
 CONFIG = """\

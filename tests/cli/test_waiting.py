@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cluster.local import Running, StartFailed
 from cluster.observe import AppView, LastFailure, ReplicaView
 from cluster.ports import LocalPorts
+from cluster.running import Running, StartFailed
 from modelyard.cli.up import _require_same
 from modelyard.cli.waiting import (
     FAILED_TOGETHER_S,

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
-from cluster.local import LocalCluster, Running, ray_environment
+from cluster.emulated import EmulatedFleet, EmulatedNode
+from cluster.local import LocalCluster
+from cluster.node_processes import StartedNode
 from cluster.ports import LocalPorts
+from cluster.running import Running
 from modelyard.config.settings import Settings
 from modelyard.contract.errors import ConfigError
 
@@ -93,18 +98,29 @@ def test_a_process_id_that_was_given_to_another_is_not_the_head(
     assert cluster.running() is None
 
 
-def test_every_ray_process_gets_token_mode_and_the_throughput_mode() -> None:
-    plain = ray_environment(LocalPorts(), Path("/tmp/x"), haproxy=False)
-    assert plain["RAY_AUTH_MODE"] == "token"
-    assert plain["RAY_SERVE_THROUGHPUT_OPTIMIZED"] == "1"
-    assert "RAY_SERVE_ENABLE_HA_PROXY" not in plain
-    haproxy = ray_environment(LocalPorts(), Path("/tmp/x"), haproxy=True)
-    assert haproxy["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
-    assert plain.items() <= haproxy.items()
+def running_head(**changes: Any) -> Running:
+    this = psutil.Process()
+    state = Running("r", this.pid, this.create_time(), LocalPorts(), 8000, True)
+    return replace(state, **changes)
 
 
-def test_haproxys_socket_path_fits_its_limit() -> None:
-    """97 characters, of which Serve adds a folder named after the node (56) and its slash."""
-    environment = ray_environment(LocalPorts(), Path("/tmp/modelyard-01234567"), haproxy=True)
-    for name in ("RAY_SERVE_HAPROXY_SOCKET_PATH", "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH"):
-        assert len(environment[name]) + 57 <= 97
+def test_the_nodes_of_an_emulated_fleet_are_remembered(cluster: LocalCluster) -> None:
+    node = StartedNode("a", 1, 2, 3.0, "/nowhere")
+    cluster.remember(running_head(head_place="", nodes=(node,)))
+    found = cluster.running()
+    assert found is not None
+    assert found.nodes == (node,)
+
+
+@pytest.mark.parametrize("head", [None, "cpu-0"])
+def test_nodes_join_no_head_of_another_fleet(cluster: LocalCluster, head: str | None) -> None:
+    with pytest.raises(ConfigError, match=r"started for another fleet, or for none.*make down"):
+        cluster.join(running_head(head_place=head), EmulatedFleet(EmulatedNode("", 2), ()))
+
+
+def test_a_fleet_that_is_all_there_starts_nothing(cluster: LocalCluster) -> None:
+    this = psutil.Process()
+    node = StartedNode("a", 1, this.pid, this.create_time(), "/nowhere")
+    state = running_head(head_place="", nodes=(node,))
+    fleet = EmulatedFleet(EmulatedNode("", 2), (EmulatedNode("a", 1),))
+    assert cluster.join(state, fleet).nodes == (node,)

@@ -104,6 +104,8 @@ def test_a_process_that_hides_its_environment_is_known_by_session_and_logs(
         assert Run("no-mark", process.pid, tmp_path / "other").processes() == []
         assert Run("no-mark", process.pid + 1, tmp_path).processes() == []
         assert [p.pid for p in Run("no-mark", process.pid, tmp_path).processes()] == [process.pid]
+        of_a_node = Run("no-mark", process.pid + 1, tmp_path, frozenset({process.pid}))
+        assert [p.pid for p in of_a_node.processes()] == [process.pid]
     finally:
         process.kill()
         process.communicate()

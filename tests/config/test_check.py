@@ -126,7 +126,85 @@ def rollout_line(plan: str) -> str:
     )
 
 
+TIERS = "      tiers: {paid: {weight: 4}}\n"
+AREAS = f"{INGRESS}.user_config.swap_areas"
+
+
+def swap_areas(**areas: str) -> str:
+    """The tiers' line, and areas of 10 GB after it, each on a line of its own."""
+    lines = "".join(
+        f"        {name}: {{memory_gb: 10, models: {{{models}}}}}\n"
+        for name, models in areas.items()
+    )
+    return f"{TIERS}      swap_areas:\n{lines}"
+
+
 WRONG = {
+    "a swap area with a model that has no app": Wrong(
+        TIERS,
+        swap_areas(d1="gone@1.0.0: 4"),
+        f"{AREAS}.d1.models.gone@1.0.0",
+        "no app of this file has that name: plan again",
+        mark="gone@1.0.0: 4",
+        value=4,
+    ),
+    "a swap area with a model that is always loaded": Wrong(
+        TIERS,
+        swap_areas(d1="support-intent@1.0.0: 4"),
+        f"{AREAS}.d1.models.support-intent@1.0.0",
+        "give support-intent@1.0.0 min_replicas 0 and max_replicas 1",
+        mark="support-intent@1.0.0: 4",
+        value=4,
+    ),
+    "a model in two swap areas": Wrong(
+        TIERS,
+        swap_areas(d1="gone@1.0.0: 4", d2="gone@1.0.0: 5"),
+        f"{AREAS}.d2.models.gone@1.0.0",
+        "the area d1 has it too: keep it in one of them",
+        mark="gone@1.0.0: 5",
+        value=5,
+    ),
+    "a rollout of a model in a swap area": Wrong(
+        STABLE,
+        rollout_line("id: r-1"),
+        ROLLOUT,
+        "it keeps smollm2-135m-instruct@1.0.0 loaded, which is in the swap area d1",
+        mark="# a plan",
+        also=(TIERS, swap_areas(d1="smollm2-135m-instruct@1.0.0: 4")),
+    ),
+    "a replica of two bundles": Wrong(
+        old="ray_actor_options: {num_cpus: 1}",
+        new="ray_actor_options: {num_cpus: 1}\n"
+        "    placement_group_bundles: [{CPU: 1}, {GPU: 1}]  # two",
+        mark="# two",
+        path=f"{GENERATOR}.placement_group_bundles.1",
+        advice="a replica is one process and sees the devices of its first bundle alone",
+    ),
+    "a replica that asks for more than its bundle": Wrong(
+        old="ray_actor_options: {num_cpus: 1}",
+        new="ray_actor_options: {num_cpus: 1, num_gpus: 2}\n"
+        "    placement_group_bundles: [{CPU: 1, GPU: 1}]  # one",
+        mark="# one",
+        path=f"{GENERATOR}.placement_group_bundles.0",
+        advice="has 1 GPU, and ray_actor_options ask for 2: write that here too",
+    ),
+    "replicas counted by node, with bundles": Wrong(
+        old="ray_actor_options: {num_cpus: 1}",
+        new="ray_actor_options: {num_cpus: 1}\n    placement_group_bundles: [{CPU: 1}]\n"
+        "    max_replicas_per_node: 1",
+        mark="max_replicas_per_node",
+        path=f"{GENERATOR}.max_replicas_per_node",
+        value=1,
+        advice="Serve refuses it together with placement_group_bundles: remove it",
+    ),
+    "a label selector without a bundle": Wrong(
+        old="ray_actor_options: {num_cpus: 1}",
+        new="ray_actor_options: {num_cpus: 1}\n"
+        "    placement_group_bundle_label_selector: [{modelyard/place: box-0}]",
+        mark="bundle_label_selector",
+        path=f"{GENERATOR}.placement_group_bundle_label_selector",
+        advice="has 1 entries for 0 placement_group_bundles: write one for each bundle",
+    ),
     "a redeploy that stops the good replica first": Wrong(
         "max_surge_percent: 100  # a redeploy starts",
         "max_surge_percent: 0  # a redeploy starts",
@@ -1003,7 +1081,7 @@ def test_a_variable_that_nothing_else_sets_is_fine(models: Path) -> None:
     "resources",
     [
         "ray_actor_options: {num_gpus: 2}",
-        "placement_group_bundles: [{CPU: 1, GPU: 1}, {GPU: 1}]",
+        "ray_actor_options: {num_gpus: 2}\n    placement_group_bundles: [{CPU: 1, GPU: 2}]",
     ],
 )
 def test_tensor_parallelism_with_its_gpus_is_fine(resources: str, models: Path) -> None:
@@ -1268,7 +1346,7 @@ def test_a_table_alone_is_checked_too() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("schema: modelyard/fleet/v1\n", "fleet specs come with the planner in a later release"),
+        ("schema: modelyard/fleet/v1\n", "node_pools: required and missing"),
         ("schema: modelyard/tabel/v1\n", "unknown schema: did you mean modelyard/table/v1?"),
         ("application: []\n", "unknown key: did you mean applications?"),
         ("applications: []\n", "List should have at least 1 item"),
@@ -1316,3 +1394,24 @@ def test_no_file_makes_the_check_raise(data: st.DataObject, models: Path) -> Non
     for fault in check(yaml.safe_dump(root), models):
         assert fault.message
         assert "\n" not in str(fault)
+
+
+def test_a_swap_area_has_room_for_one_cell_of_a_model(models: Path) -> None:
+    text = TEXT.replace(TIERS, swap_areas(d1="support-intent@1.0.0: 4"))
+    root = yaml.safe_load(text)
+    (app,) = (one for one in root["applications"] if one["name"] == "support-intent@1.0.0")
+    del app["deployments"][0]["num_replicas"]
+    app["deployments"][0]["autoscaling_config"] = {
+        "min_replicas": 0,
+        "max_replicas": 1,
+        "target_ongoing_requests": 24,
+        "metrics_interval_s": 1,
+        "downscale_to_zero_delay_s": 60,
+        "look_back_period_s": 10,
+        "upscale_delay_s": 5,
+        "policy": {"policy_function": "cluster.scaling_policy:QueuedPlusOngoing"},
+    }
+    assert check(yaml.safe_dump(root, sort_keys=False), models) == []
+    root["applications"].append(copy.deepcopy(app) | {"name": "support-intent@1.0.0--b"})
+    (fault,) = check(yaml.safe_dump(root, sort_keys=False), models)
+    assert fault.message == "it has 2 cells, and the area d1 room for one: plan again"

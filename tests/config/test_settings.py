@@ -108,3 +108,14 @@ def test_cache_limit_and_image_are_taken_from_the_environment(tmp_path: Path) ->
 def test_a_limit_that_is_no_positive_number_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError, match=f"MODELYARD_CACHE_LIMIT_GB is '{text}': write a number"):
         settings_in(tmp_path, MODELYARD_CACHE_LIMIT_GB=text)
+
+
+@pytest.mark.parametrize(("text", "on"), [(None, False), ("", False), ("0", False), ("1", True)])
+def test_gpus_are_emulated_where_it_is_said(tmp_path: Path, text: str | None, on: bool) -> None:
+    given = {} if text is None else {"MODELYARD_EMULATED_GPUS": text}
+    assert settings_in(tmp_path, **given).emulated_gpus is on
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="MODELYARD_EMULATED_GPUS is 'yes': write 1 for on"):
+        settings_in(tmp_path, MODELYARD_EMULATED_GPUS="yes")

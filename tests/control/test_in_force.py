@@ -144,3 +144,12 @@ def test_what_steers_is_made_when_a_word_comes_and_when_an_override_ends(
     clock.now_s += 1000.0
     assert word.steering.weights == {"r": 5.0}
     assert len(times) == 3
+
+
+def test_a_drain_of_a_swap_area_says_that_the_model_makes_room() -> None:
+    word = InForce(Clock())
+    swapped = replace(DRAIN, target="gen@1.0.0", author="swap:d1")
+    word.take(Published(1, 1, overrides=(DRAIN, swapped), loads=(("gen@1.0.0", 12.0),)))
+    assert word.steering.drained == {"gen@1.0.0--b", "gen@1.0.0"}
+    assert word.steering.unloading == {"gen@1.0.0"}
+    assert word.steering.loads == {"gen@1.0.0": 12.0}

@@ -71,6 +71,14 @@ async def test_an_exchange_tells_the_table_and_takes_controls_word() -> None:
     assert pipeline.in_force.revoked == {"alpha-1"}
 
 
+async def test_the_word_that_is_in_force_is_told_once_it_is() -> None:
+    board = ThisBoard(Published(1, 7))
+    follow = following(InMemoryIngress().pipeline, board)
+    await follow.step()
+    await follow.step()
+    assert [post.order for post in board.told] == [(0, 0), (1, 7)]
+
+
 async def test_a_refused_table_is_told() -> None:
     pipeline = InMemoryIngress().pipeline
     pipeline.refuse_table("routes: nonsense")

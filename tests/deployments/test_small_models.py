@@ -345,3 +345,24 @@ async def test_an_input_longer_than_the_tenant_may_send_is_forbidden(
     assert (failure.code, failure.reason, failure.param) == ("forbidden", "entitlement", param)
     roomy = replace(asked, claim=sign(replace(tenant, max_context_tokens=64), shell._secret))
     assert isinstance(await shell.call(roomy), Item)
+
+
+@pytest.mark.parametrize(
+    ("share", "gpus", "asked"), [(0.25, 1, [0.25]), (0.25, 0, []), (None, 1, [])]
+)
+async def test_a_share_of_a_device_bounds_what_torch_may_take(
+    starter_models: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float | None,
+    gpus: int,
+    asked: list[float],
+) -> None:
+    import torch
+
+    folder = starter_models / "all-minilm-l6-v2" / "1.0.0"
+    taken: list[float] = []
+    shell = Embedder(SmallModelArgs(artifact=folder.as_uri(), gpu_memory_utilization=share))
+    shell.adopt(folder, read_manifest(folder), Place(cpus=1, gpus=gpus), b"s" * 32)
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", taken.append)
+    await shell.load()
+    assert taken == asked

@@ -61,6 +61,7 @@ class Replica:
 
     app, replica, node, slots, draining = "tiny@1.0.0", "r-1", "n-1", 4, False
     place, gpu_ids, drain_s = Place(cpus=1, gpus=0), (), DRAIN_S
+    place_name, placement_group = "box-d0", "pg-1"
 
 
 @pytest.fixture
@@ -218,3 +219,24 @@ def test_a_generators_engine_is_killed_with_all_that_it_started(
 def test_a_versions_memory_is_spread_over_its_accelerators(device: Device, each: int) -> None:
     manifest: Manifest = a_manifest(device=device)
     assert declared_bytes_each(manifest) == each
+
+
+async def test_emulated_gpus_compute_on_the_cpu_and_are_told_all_the_same(
+    folder: Path, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELYARD_EMULATED_GPUS", "1")
+    replica: Any = Replica()
+    replica.place, replica.gpu_ids = Place(cpus=1, gpus=1), ["0"]
+    shell = embedder(folder, gpu_memory_utilization=0.5)  # of no device: CUDA is not asked
+    await started(shell, replica, reporter_of(board, replica))
+    assert shell.place == Place(cpus=1, gpus=0)
+    last = board.posts[-1]
+    assert last.ready
+    assert (last.place, last.gpu_ids, last.placement_group) == ("box-d0", ("0",), "pg-1")
+
+
+def test_gpus_that_are_there_are_used() -> None:
+    place, home = Place(cpus=2, gpus=1), Path("/nowhere")
+    assert place.as_set(Settings(home, home / "secret")) == place
+    emulated = Settings(home, home / "secret", emulated_gpus=True)
+    assert place.as_set(emulated) == Place(cpus=2, gpus=0)

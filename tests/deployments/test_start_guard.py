@@ -40,6 +40,8 @@ class Board:
 class Replica:
     app, replica, node, slots = "gen@1", "r-1", "n-1", 4
     draining = False
+    place_name, placement_group = "d0", "pg-1"
+    gpu_ids: tuple[str, ...] = ("0",)
 
 
 @pytest.fixture

@@ -20,8 +20,9 @@ import pytest
 import yaml
 
 from cluster.board import Board
-from cluster.local import LocalCluster, run_of
+from cluster.local import LocalCluster
 from cluster.observe import ReplicaView, connected, read_apps
+from cluster.running import run_of
 from modelyard.config.demo import DEMO_KEY
 from modelyard.config.settings import Settings
 from modelyard.lifecycle.phases import Phase

@@ -13,7 +13,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from cluster.local import LocalCluster, ray_command
+from cluster.local import LocalCluster
+from cluster.local_environment import ray_command
 from modelyard.config.demo import OPS_KEY
 from modelyard.config.settings import Settings
 

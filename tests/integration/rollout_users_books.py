@@ -10,7 +10,7 @@ from typing import Any, Final
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster.local import run_of
+from cluster.running import run_of
 from modelyard.config.demo import OPS_KEY
 
 ADMITTED: Final = "modelyard_quota_admitted_total"

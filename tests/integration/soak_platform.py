@@ -16,7 +16,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from ray import serve
 
-from cluster.local import LocalCluster, Running, ray_command, run_of
+from cluster.local import LocalCluster
+from cluster.local_environment import ray_command
+from cluster.running import Running, run_of
 from deployments.broadcast import ask_all
 from modelyard.config.demo import OPS_KEY
 from modelyard.config.settings import Settings

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from cluster.local import run_of
+from cluster.running import run_of
 from modelyard.config.demo import NIGHTLY_KEY, OPS_KEY
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -21,7 +21,7 @@ import httpx
 import psutil
 import pytest
 
-from cluster.local import run_of
+from cluster.running import run_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

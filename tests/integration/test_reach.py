@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cluster.local import run_of
+from cluster.running import run_of
 
 pytestmark = pytest.mark.integration
 

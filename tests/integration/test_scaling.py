@@ -17,7 +17,9 @@ import httpx
 import pytest
 import yaml
 
-from cluster.local import LocalCluster, Running, ray_token
+from cluster.local import LocalCluster
+from cluster.ray_token import ray_token
+from cluster.running import Running
 from modelyard.config.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelyard.lifecycle.silence import SILENT_S
 from modelyard.scaling.queued_plus_ongoing import (
     STALE_AFTER_S,
     YOUNG_UNTIL_S,
@@ -27,7 +29,7 @@ def signal(
     each: float = 24,
     age_s: float | None = 0.4,
     up_s: float = 600,
-    **bounds: Bound,
+    **bounds: Any,
 ) -> Signal:
     return Signal(ongoing, each, target, VersionSignal(waiting, **bounds), age_s, up_s)
 
@@ -102,7 +104,7 @@ def test_a_freeze_keeps_the_target_whatever_is_asked() -> None:
     [
         (None, 0.0, "held: no reading of the board yet"),
         (STALE_AFTER_S + 1, 600.0, "held: board silent for 4 s"),
-        (0.4, YOUNG_UNTIL_S - 2, "held: board began 1 s ago"),
+        (0.4, YOUNG_UNTIL_S - 1, "held: board began 24 s ago"),
     ],
 )
 def test_without_a_whole_word_of_the_board_nothing_is_taken_away(
@@ -123,6 +125,12 @@ def test_a_queue_of_long_ago_is_not_counted() -> None:
 
 def test_a_young_board_still_adds() -> None:
     assert desired(signal(waiting=48, target=1, up_s=0.1)).replicas == 2
+
+
+def test_a_board_as_young_as_control_believes_none_takes_nothing_away() -> None:
+    # Control says nothing of loaded models before it has looked: nobody knows of a floor.
+    assert YOUNG_UNTIL_S > SILENT_S
+    assert desired(signal(target=1, up_s=SILENT_S + 1)).replicas == 1
 
 
 def test_the_configs_bounds_are_told() -> None:

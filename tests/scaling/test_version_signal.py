@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from modelyard.control.ingress_post import IngressPost, Wish
 from modelyard.control.published import Override, OverrideKind, Published
 from modelyard.control.reading import IngressEntry, Reading
+from modelyard.lifecycle.phases import Phase
+from modelyard.lifecycle.silence import SILENT_S
 from modelyard.scaling.version_signal import (
     INGRESS_SILENT_S,
     BoardSignal,
     Bound,
+    Drain,
     VersionSignal,
 )
+from modelyard.testing.in_memory import post
 
 GEN = "gen@1.0.0"
 
@@ -79,7 +80,20 @@ def test_of_two_floors_the_higher_holds_and_of_two_ceilings_the_lower() -> None:
 
 
 def test_what_is_no_business_of_scaling_is_left_alone() -> None:
-    assert of(overrides=(override("drain", None), override("limit", 9))) == VersionSignal()
+    replica = replace(override("drain", None), target="replica:r-1")
+    assert of(overrides=(replica, override("limit", 9))) == VersionSignal()
+
+
+def test_drained_apps_are_told_with_their_version() -> None:
+    drains = tuple(replace(override("drain", None), target=f"{GEN}{cell}") for cell in ("", "--b"))
+    signal = of(overrides=drains)
+    assert signal.drained == (Drain(GEN, 60.0), Drain(f"{GEN}--b", 60.0))
+    assert signal.aged(20.0).drained[0] == Drain(GEN, 40.0)
+    assert signal.aged(60.0).drained == ()
+
+
+def test_a_wish_that_is_for_control_is_not_followed() -> None:
+    assert of(wishes=(Wish(GEN, 1, 20.0, by_control=True),)) == VersionSignal()
 
 
 def test_an_override_that_ran_out_is_none() -> None:
@@ -93,20 +107,9 @@ def test_before_control_published_anything_there_are_no_bounds() -> None:
 
 def test_bounds_run_out_while_a_reading_ages() -> None:
     signal = of(wishes=(Wish(GEN, 1, 20.0),), overrides=(override("floor", 2),))
-    aged = signal.in_cell(1, 20.0)
+    aged = signal.aged(20.0)
     assert aged.wish is None
     assert aged.floor == Bound(2, "ops-1", 40.0)
-
-
-@given(replicas=st.integers(0, 100), waiting=st.integers(0, 1000), cells=st.integers(1, 10))
-def test_cells_together_get_all_of_it_and_never_fewer_replicas_than_asked(
-    replicas: int, waiting: int, cells: int
-) -> None:
-    version = VersionSignal(waiting=waiting, floor=Bound(replicas, "ops-1", 9.0))
-    cell = version.in_cell(cells, 0.0)
-    assert cell.floor is not None
-    assert replicas <= cell.floor.replicas * cells < replicas + cells
-    assert abs(cell.waiting * cells - waiting) < 1e-6
 
 
 def test_a_freeze_of_everything_holds_every_version_and_one_of_a_rollout_none() -> None:
@@ -122,3 +125,22 @@ def test_a_freeze_of_everything_holds_every_version_and_one_of_a_rollout_none() 
     published = Published(1, 1, overrides=(rollout,))
     signal = BoardSignal.of(Reading((), (), (), published, 0.2, up_s=60.0))
     assert signal.of_version(GEN) == VersionSignal()
+
+
+def test_replicas_that_start_or_serve_are_counted_by_app() -> None:
+    posts = (
+        post(GEN, replica="r-1"),
+        post(GEN, replica="r-2", phase=Phase.LOADING),
+        post(GEN, replica="r-3", phase=Phase.DRAINING),
+        replace(post(GEN, replica="r-4"), age_s=SILENT_S),
+        post(f"{GEN}--b", replica="r-5", phase=Phase.FAILED),
+    )
+    reading = Reading(posts, (), (), None, None, up_s=60.0)
+    assert BoardSignal.of(reading).there == {GEN: 2, f"{GEN}--b": 1}
+
+
+def test_replicas_of_a_move_and_of_a_swap_stay_in_a_drain() -> None:
+    move = replace(override("drain", None), reason="move: modelyard plan --defrag")
+    swap = replace(override("drain", None), author="swap:d1")
+    assert of(overrides=(move,)).drained == (Drain(GEN, 60.0, stays=True),)
+    assert of(overrides=(swap,)).drained == (Drain(GEN, 60.0, stays=True),)

@@ -17,8 +17,8 @@ from typing import Any, Final
 import typer
 import yaml
 
-from cluster.local import StartFailed
 from cluster.observe import AppView, Unreachable
+from cluster.running import StartFailed
 
 # A failed app has no request to finish: Serve deletes it within seconds, unless its machine swaps.
 DELETED_WITHIN_S: Final = 120.0

@@ -11,6 +11,7 @@ from modelyard import __version__
 from modelyard.cli import bench, keys, models, override, replicas, rollout, route
 from modelyard.cli.check import check
 from modelyard.cli.down import down
+from modelyard.cli.plan import plan
 from modelyard.cli.status import status
 from modelyard.cli.up import up
 from modelyard.cli.usage import usage
@@ -27,6 +28,7 @@ app.command()(up)
 app.command()(down)
 app.command()(status)
 app.command()(check)
+app.command()(plan)
 app.command()(usage)
 app.command()(why)
 app.add_typer(models.app, name="models", help="Make and list model artifacts.")

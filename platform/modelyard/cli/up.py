@@ -16,24 +16,48 @@ from typing import Annotated
 import httpx
 import typer
 
-from cluster.local import LocalCluster, Running, StartFailed, code_digest, ray_command
+from cluster.emulated import EmulatedFleet
+from cluster.local import LocalCluster
+from cluster.local_environment import code_digest, ray_command
 from cluster.ports import LocalPorts
+from cluster.running import Running, StartFailed
 from cluster.serve_rest import apps_by_rest
 from modelyard.artifacts.starter.prepare import prepare_all
 from modelyard.cli.check import check_file
+from modelyard.cli.check_live import require_live
 from modelyard.cli.failed_apps import drop_given_up
+from modelyard.cli.node_text import node_lines
 from modelyard.cli.questions import QUESTIONS, questions_of_others
+from modelyard.cli.up_fleet import (
+    fleet_at,
+    is_fleet_spec,
+    planned_config,
+    require_one_proxy,
+)
 from modelyard.cli.waiting import READY_WITHIN_S, clean_up_when_killed, wait_until_ready
 from modelyard.config.demo import DEMO_KEY, DEMO_KEY_HASHES
 from modelyard.config.settings import Settings
 from modelyard.config.target import Deployment, read_target
 from modelyard.contract.errors import ConfigError
+from placement.changes import Effect
 
 
 def up(
-    config: Annotated[Path, typer.Option(help="The Serve config.")] = Path(
-        "configs/local.serve.yaml"
-    ),
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="The Serve config, or a fleet spec, which is planned first. "
+            "Default: that of --emulate, else configs/local.serve.yaml."
+        ),
+    ] = None,
+    emulate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FLEET",
+            help="Start the machines of this fleet spec as Ray nodes of this one, with devices "
+            "that are not there. Default: those of --config where it is a fleet spec.",
+        ),
+    ] = None,
     port_offset: Annotated[
         int | None, typer.Option(help="Move Ray's own ports by this much. Default: 0.")
     ] = None,
@@ -44,7 +68,10 @@ def up(
         float, typer.Option(min=1, help="How long the models may take to be ready.")
     ] = READY_WITHIN_S,
 ) -> None:
-    """Start a local platform, deploy a config, wait until every model answers, show how to call."""
+    """Start a local platform, deploy a config, wait until every model answers, show how to call.
+
+    With --emulate again after a machine was lost: it is started anew.
+    """
     settings = Settings.from_environment()
     cluster = LocalCluster(settings)
     clean_up_when_killed()
@@ -59,16 +86,24 @@ def up(
                 hashes=running is None,
             )
         with _step("check"):
+            config, fleet = _resolved(config, emulate, settings)
             deployment = _checked(config)
         if running is not None:
             _require_same(running, deployment, port_offset, plain_proxy)
-            _bring_up(cluster, running, config, deployment, ready_within_s)
+            running = _joined(cluster, running, fleet)
+            _bring_up(cluster, running, config, deployment, ready_within_s, serves=True)
             return
         with _step("ray"):
             ports = LocalPorts().shifted(port_offset or 0)
-            running = cluster.start(ports, deployment.http_port, haproxy=not plain_proxy)
+            running = cluster.start(
+                ports,
+                deployment.http_port,
+                haproxy=not plain_proxy,
+                head=fleet.head if fleet else None,
+            )
         try:
-            _bring_up(cluster, running, config, deployment, ready_within_s)
+            running = _joined(cluster, running, fleet)
+            _bring_up(cluster, running, config, deployment, ready_within_s, serves=False)
         except BaseException:
             # A second Ctrl-C must not leave half of it running.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -76,6 +111,30 @@ def up(
             typer.echo(f"stopping what was started; its logs stay in {running.logs}", err=True)
             cluster.stop(keep_logs=True)
             raise
+
+
+def _resolved(
+    config: Path | None, emulate: Path | None, settings: Settings
+) -> tuple[Path, EmulatedFleet | None]:
+    """The Serve config, planned where a fleet spec was given, and the machines."""
+    given = config or emulate or Path("configs/local.serve.yaml")
+    planned = is_fleet_spec(given)
+    machines = emulate or (given if planned else None)
+    serve_config = planned_config(given, settings) if planned else given
+    fleet = fleet_at(machines) if machines else None
+    if fleet is not None:
+        require_one_proxy(serve_config, fleet)
+    return serve_config, fleet
+
+
+def _joined(cluster: LocalCluster, running: Running, fleet: EmulatedFleet | None) -> Running:
+    """With every node of the fleet there. Raises ConfigError or StartFailed."""
+    if fleet is None:
+        return running
+    with _step("nodes"):
+        running = cluster.join(running, fleet)
+    typer.echo("\n".join(node_lines(running)))
+    return running
 
 
 def _require_same(
@@ -105,16 +164,26 @@ def _bring_up(
     config: Path,
     deployment: Deployment,
     ready_within_s: float,
+    *,
+    serves: bool,
 ) -> None:
-    """Deploy what is not deployed yet, wait for it, ask it."""
+    """Deploy what is not deployed yet, wait for it, ask it. serves: it ran before this command.
+
+    Raises ConfigError, before anything is deployed, where that would drop what is still needed.
+    """
     digest, code = hashlib.sha256(config.read_bytes()).hexdigest(), code_digest()
-    again = drop_given_up(
-        config, lambda: apps_by_rest(running), lambda partial: _deploy(running, partial)
-    )
+
+    def deploy(path: Path) -> None:
+        if serves:
+            # Always of the whole config: what a part of it leaves out has failed, and is coming.
+            _tell_changes(running, config)
+        _deploy(running, path)
+
+    again = drop_given_up(config, lambda: apps_by_rest(running), deploy)
     deployed = again or running.config_digest != digest
     if deployed:
         with _step("deploy"):
-            _deploy(running, config)
+            deploy(config)
     elif running.code_digest != code:
         typer.echo("the code has changed since it was deployed: `make down` and `make up` load it")
     wait_until_ready(running, deployment, deployed=deployed, within_s=ready_within_s)
@@ -122,6 +191,14 @@ def _bring_up(
         # Not before it is ready: a deploy that failed is done again, and not taken for this one.
         cluster.remember(replace(running, config_digest=digest, code_digest=code))
     _show(deployment)
+
+
+def _tell_changes(running: Running, config: Path) -> None:
+    """What the deploy does to apps that run. Raises ConfigError with each that must not go."""
+    found = require_live(running, config)
+    told = [change for change in found.changes if change.effect is not Effect.SAME]
+    for line in (*told, *found.notes):
+        typer.echo(f"  {line}")
 
 
 def _checked(config: Path) -> Deployment:

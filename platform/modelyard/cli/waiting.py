@@ -10,8 +10,8 @@ from typing import Final
 import httpx
 
 from cluster.board import Board
-from cluster.local import Running, StartFailed
 from cluster.observe import AppView, Unreachable, connected, read_apps
+from cluster.running import Running, StartFailed
 from modelyard.cli.progress import Progress
 from modelyard.cli.serve_message import telling_line
 from modelyard.config.target import Deployment

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from modelyard.config.check_fleet import check_fleet
 from modelyard.config.checked import Checked, parse, take_apart
 from modelyard.config.document import Document
 from modelyard.config.explain import did_you_mean
 from modelyard.config.faults import Fault, Severity
+from modelyard.config.fleet import FLEET_SCHEMA
+from modelyard.config.fleet_memory import Artifacts
 from modelyard.config.rules import (
     artifacts,
+    bundles,
     control,
     engine,
     environment,
@@ -26,10 +30,9 @@ from modelyard.config.rules import (
     routes,
     safety,
     scaling,
+    swap,
 )
 from modelyard.config.table import SCHEMA, Table
-
-FLEET_SCHEMA: Final = "modelyard/fleet/v1"
 
 Rule = Callable[[Checked], Iterator[Fault]]
 
@@ -52,6 +55,10 @@ RULES: Final[tuple[Rule, ...]] = (
     rollouts.quality_can_be_decided,
     rollouts.judges_are_other_generators,
     rollouts.judge_has_something_to_read,
+    swap.swapped_models_are_apps,
+    swap.swapped_models_can_be_unloaded,
+    swap.swapped_models_are_in_one_area,
+    swap.swapped_models_have_no_rollout,
     control.there_is_one_control,
     control.control_has_one_replica,
     control.control_has_the_ingress_table,
@@ -76,6 +83,10 @@ RULES: Final[tuple[Rule, ...]] = (
     environment.environment_is_the_shells,
     engine.generators_have_no_user_config,
     engine.tensor_parallel_has_gpus,
+    bundles.a_replica_is_one_bundle,
+    bundles.actors_fit_their_bundle,
+    bundles.bundles_are_not_counted_by_node,
+    bundles.selectors_are_of_bundles,
     safety.a_good_replica_outlasts_a_bad_one,
     safety.drain_fits_the_measured_speed,
     artifacts.artifacts_fit,
@@ -98,8 +109,10 @@ class Report:
 
 
 def check_document(document: Document, resolve: Callable[[str], Path]) -> Report:
-    """Check a Serve config or a bare table, whichever the file is. Faults in its order.
+    """Check a Serve config, a table or a fleet spec, whichever the file is. Faults in its order.
 
+    Of a fleet spec only what it says by itself: what follows from it takes the planner, which the
+    core does not import (`modelyard.cli.plan_check`).
     resolve: from an artifact's address to its folder on this machine.
     """
     schema = document.root.get("schema")
@@ -109,10 +122,11 @@ def check_document(document: Document, resolve: Callable[[str], Path]) -> Report
         table, faults = parse(document, Table, document.root, ())
         return _report(faults, 0, table)
     if schema == FLEET_SCHEMA:
-        message = "fleet specs come with the planner in a later release: give a Serve config"
-    else:
-        near = did_you_mean(str(schema), (SCHEMA, FLEET_SCHEMA))
-        message = f"unknown schema: {near or f'write {SCHEMA}, or give a Serve config'}"
+        found = check_fleet(document, Artifacts(resolve))
+        routes = len(found.checked.spec.routes) if found.checked is not None else 0
+        return Report(found.faults, 0, routes)
+    near = did_you_mean(str(schema), (SCHEMA, FLEET_SCHEMA))
+    message = f"unknown schema: {near or f'write {SCHEMA}, or give a Serve config'}"
     return Report((document.fault(("schema",), message),))
 
 

@@ -95,7 +95,10 @@ class GeneratorArgs(ModelArgs):
 
 
 class SmallModelArgs(ModelArgs):
-    """For embedders, classifiers and rerankers."""
+    """For embedders, classifiers and rerankers. gpu_memory_utilization: the share of its device's
+    memory that a replica may take, as vLLM's argument of that name; None for all of it."""
+
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
 class ControlArgs(Frozen):

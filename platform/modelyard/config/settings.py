@@ -35,6 +35,8 @@ class Settings:
         until the disk is full. What runs is never thrown away.
     image: the image this process runs in, by digest, compared with a manifest's; MODELYARD_IMAGE,
         default None: not compared.
+    emulated_gpus: the GPUs that Ray gives out are not there, so models compute on the CPU and tell
+        their GPUs all the same; MODELYARD_EMULATED_GPUS (`1` or `0`), default 0.
     """
 
     home: Path
@@ -46,6 +48,7 @@ class Settings:
     cache_folder: Path | None = None
     cache_limit_gb: float | None = None
     image: str | None = None
+    emulated_gpus: bool = False
 
     @property
     def cache(self) -> Path:
@@ -82,6 +85,7 @@ class Settings:
             cache_folder=expand(cache, "MODELYARD_CACHE").absolute() if cache else None,
             cache_limit_gb=_limit_gb(env.get("MODELYARD_CACHE_LIMIT_GB")),
             image=env.get("MODELYARD_IMAGE") or None,
+            emulated_gpus=_switch(env.get("MODELYARD_EMULATED_GPUS"), "MODELYARD_EMULATED_GPUS"),
         )
 
     def secret(self) -> bytes:
@@ -124,6 +128,12 @@ def expand(path: str, name: str) -> Path:
         raise ConfigError(
             f"{name} is {path!r}, and there is no such user's home: give an absolute path"
         ) from error
+
+
+def _switch(text: str | None, name: str) -> bool:
+    if text not in (None, "", "0", "1"):
+        raise ConfigError(f"{name} is {text!r}: write 1 for on, or 0 for off")
+    return text == "1"
 
 
 def _limit_gb(text: str | None) -> float | None:

@@ -15,6 +15,7 @@ from modelyard.config.issuers import Issuer
 from modelyard.config.overload import Overload
 from modelyard.config.quotas import Quota
 from modelyard.config.routes import Route
+from modelyard.config.swap import PlaceName, SwapArea
 from modelyard.config.tenants import Key, Tenant
 from modelyard.config.tiers import TierSettings
 from modelyard.contract.errors import ConfigError
@@ -23,13 +24,12 @@ SCHEMA: Final = "modelyard/table/v1"
 _PLAIN: Final = TierSettings()
 
 
-class Table(Frozen):
-    """Everything an ingress needs to answer: routes by alias, tenants by name, keys, quotas.
+class TableKeys(Frozen):
+    """The table's keys, which a fleet spec has too: routes by alias, tenants by name, keys, quotas.
 
     tiers: those whose weight is not 1.
     """
 
-    schema_: Literal["modelyard/table/v1"] = Field(alias="schema")
     region: Region = "local"
     routes: dict[Alias, Route] = Field(min_length=1)
     tiers: dict[Tier, TierSettings] = Field(default_factory=dict)
@@ -102,6 +102,21 @@ class Table(Frozen):
         routes = [route for route in self.routes.values() if version in route.versions()]
         first = next((route for route in routes if route.stable == version), None)
         return first.overload if first else routes[0].overload if routes else Overload()
+
+
+class Table(TableKeys):
+    """Everything an ingress needs to answer.
+
+    swap_areas: what models that are not always loaded share, by name; written by `modelyard plan`.
+    """
+
+    schema_: Literal["modelyard/table/v1"] = Field(alias="schema")
+    swap_areas: dict[PlaceName, SwapArea] = Field(default_factory=dict)
+
+    @property
+    def swapped(self) -> frozenset[str]:
+        """The versions of all swap areas."""
+        return frozenset(version for area in self.swap_areas.values() for version in area.models)
 
     def digest(self) -> str:
         record = self.model_dump(mode="json", by_alias=True)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from modelyard.control.published import OF_REPLICA, Override, Published, RouteLimit, aged, newer
+from modelyard.control.published import (
+    OF_REPLICA,
+    OF_SWAP_AREA,
+    Override,
+    Published,
+    RouteLimit,
+    aged,
+    newer,
+)
 from modelyard.routing.steering import UNSTEERED, Steering
 
 
@@ -91,6 +99,8 @@ class InForce:
             frozenset(one.target for one in drains),
             word.finished,
             dict(word.shadows),
+            frozenset(one.target for one in drains if one.author.startswith(OF_SWAP_AREA)),
+            dict(word.loads),
         )
 
 

@@ -12,6 +12,10 @@ OF_ROUTE: Final = "route:"
 # Before a rollout's id in the target of a `freeze`, which without it is a version or everything.
 OF_ROLLOUT: Final = "rollout:"
 EVERYTHING: Final = "*"
+# Before a swap area, in the author of what control wishes for its models; no key's id has a colon.
+OF_SWAP_AREA: Final = "swap:"
+# How the reason of a `drain` begins that moves a cell's replicas to another place.
+FOR_MOVE: Final = "move:"
 # Before a replica's id in the target of a `drain`; no app's name has a colon.
 OF_REPLICA: Final = "replica:"
 
@@ -32,7 +36,8 @@ class Override:
     scaling holds, "rollout:id", which does not move by itself, or "*", everything of both kinds;
     `drain`: the app of a cell, which gets no new requests, or "replica:id", a replica that finishes
     what it holds and leaves.
-    author: the id of the key that set it, or "rollout:id" for what control wishes for a rollout.
+    author: the id of the key that set it, or "rollout:id" or "swap:area" for what control wishes
+    for a rollout or for models that share memory.
     left_s: seconds left when this was published; it travels instead of a wall time because clocks
     differ between nodes.
     """
@@ -64,9 +69,10 @@ class Published:
 
     weights: (rollout id, percent of conversations on the canary, 0..100). finished: the rollouts
     among them that never start again. shadows: (rollout id, percent of requests to the stable
-    version that are copied to the canary). revoked: key ids. held: why no rollout may move on its
-    own; empty when they may. stored: the revision that control's store had when this was said, None
-    for this one: a rollback is told before it is stored, and nothing else is.
+    version that are copied to the canary). loads: (version, seconds until it should answer), of
+    models that wait for memory or load into it. revoked: key ids. held: why no rollout may move on
+    its own; empty when they may. stored: the revision that control's store had when this was said,
+    None for this one: a rollback is told before it is stored, and nothing else is.
     """
 
     epoch: int
@@ -78,6 +84,7 @@ class Published:
     held: str = ""
     shadows: tuple[tuple[str, float], ...] = ()
     stored: int | None = None
+    loads: tuple[tuple[str, float], ...] = ()
 
     @property
     def stored_order(self) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from modelyard.control.rollout_desk import RolloutDesk
 from modelyard.control.rollout_verbs import ROLLBACK, Outcome, outcome_of, overtaken
 from modelyard.control.state import State, decode, published, take_over
 from modelyard.control.store import StoreFailed
+from modelyard.control.swap_desk import SwapDesk
 from modelyard.control.usage import UsageBook
 from modelyard.control.verbs import Command, execute
 from modelyard.quota.book import Book
@@ -73,6 +75,7 @@ class ControlService:
         self._quotas_of: tuple[Any, ...] = ()
         self.tables = LastTable()
         self.rollouts = RolloutDesk(evidence, now)
+        self.swaps = SwapDesk(now)
         self._mover = RolloutMover(self._keeper, self.rollouts, self._try_to_publish, wall)
         self._questions = Questions(self._keeper, self.tables, self.rollouts, wall)
         self.store_error = ""
@@ -89,6 +92,7 @@ class ControlService:
         """
         async with self._keeper.changing:
             await self._take_over(mirror)
+            self.swaps.carry_over(mirror)
             if (kept := await self._journal.claim(TABLE)) is not None:
                 self.tables.restore(kept)
             if (kept := await self._journal.claim(USAGE)) is not None:
@@ -116,6 +120,7 @@ class ControlService:
             if command.verb == "status":
                 answer |= {"store_error": self.store_error, "fenced": self.fenced}
                 answer["unstored_rollbacks"] = sorted(self._keeper.unstored)
+                answer["swap_areas"] = self.swaps.shown
             return answer
         if command.verb == ROLLBACK:
             return await self._roll_back(command)
@@ -132,6 +137,7 @@ class ControlService:
         """An ingress's report of the second."""
         now = self._wall()
         self._usage.report(report.ingress, report.usage, now)
+        self.swaps.answered(report)
         quota = None
         if report.quota is not None and not self.fenced:
             quota = await self._quotas.exchange(report.quota)
@@ -155,6 +161,7 @@ class ControlService:
         reading: the board's, None when it did not answer.
         """
         self.rollouts.read(reading)
+        self.swaps.read(self.rollouts.table, reading)
         await self._try_to_publish()  # first: a store that hangs must not make control seem away
         if self.fenced:
             return
@@ -211,7 +218,9 @@ class ControlService:
 
     def _word(self) -> Published:
         keeper = self._keeper
-        return self.rollouts.word(keeper.state, self._wall(), keeper.stored_revision)
+        word = self.rollouts.word(keeper.state, self._wall(), keeper.stored_revision)
+        overrides = word.overrides + self.swaps.overrides()
+        return replace(word, overrides=overrides, loads=self.swaps.loads())
 
     async def _save_the_rest(self) -> None:
         now = self._wall()

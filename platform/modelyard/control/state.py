@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from modelyard.config.frozen import Frozen
 from modelyard.config.table import Table
 from modelyard.contract.errors import ConfigError, InvalidRequest, NotFound
-from modelyard.control.published import Override, OverrideKind, Published
+from modelyard.control.published import OF_SWAP_AREA, Override, OverrideKind, Published
 from modelyard.control.rollout_states import AUTHOR, published_ids, reconciled, rolled_back
 from modelyard.control.weight import Weight
 from modelyard.rollout.record import RolloutRecord
@@ -143,7 +143,7 @@ def take_over(state: State, mirror: Published | None, now: float) -> State:
         rollout: _weight(percent, rollout in mirror.finished, by)
         for rollout, percent in mirror.weights
     }
-    ours = [one for one in mirror.overrides if one.author.startswith(AUTHOR)]
+    ours = [one for one in mirror.overrides if one.author.startswith((AUTHOR, OF_SWAP_AREA))]
     # While a canary has weight there are others of its author; a rolled back one has only this.
     kept_s = {one.author.removeprefix(AUTHOR): one.left_s for one in ours if one.kind == "floor"}
     if mirror.stored_order <= (state.epoch, state.revision):

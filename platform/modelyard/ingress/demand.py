@@ -15,6 +15,7 @@ class Demand:
         self._now = now
         self._in_flight: dict[str, int] = {}
         self._wishes: dict[str, float] = {}
+        self.swapped: frozenset[str] = frozenset()  # models of swap areas: control loads them
 
     @contextmanager
     def under_way(self, target: Callable[[], str]) -> Iterator[None]:
@@ -51,4 +52,7 @@ class Demand:
         """Those that have not run out."""
         now = self._now()
         self._wishes = {version: until for version, until in self._wishes.items() if until > now}
-        return tuple(Wish(version, 1, until - now) for version, until in self._wishes.items())
+        return tuple(
+            Wish(version, 1, until - now, version in self.swapped)
+            for version, until in self._wishes.items()
+        )

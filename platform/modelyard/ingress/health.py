@@ -16,6 +16,7 @@ from modelyard.contract.errors import NotFound, Overloaded
 from modelyard.contract.headers import request_id_of
 from modelyard.ingress.pipeline import Pipeline
 from modelyard.ingress.responses import json_response
+from modelyard.routing.resolve import expected_load_s
 
 
 def add_routes(app: FastAPI, pipeline: Pipeline) -> None:
@@ -70,7 +71,7 @@ def _not_loaded(pipeline: Pipeline, route: Route, alias: str) -> Overloaded:
     return Overloaded(
         f"{alias} is not loaded",
         reason="not_loaded",
-        retry_after_s=pipeline.fleet.load_s(route.stable),
+        retry_after_s=expected_load_s(route.stable, pipeline.fleet, pipeline.router.steering),
     )
 
 

@@ -111,6 +111,7 @@ class Pipeline:
         self.table, self._table_digest, self.table_error = table, table.digest(), ""
         self.metering.gate.adopt(table.quotas, self.in_force.overrides)
         self.turnstile.adopt(table)
+        self.demand.swapped = table.swapped
 
     def refuse_table(self, error: str) -> None:
         """The last good table stays in force; the board learns what was wrong with this one."""
@@ -128,6 +129,7 @@ class Pipeline:
             running=self.turnstile.lanes.running,
             wishes=self.demand.wishes,
             word=self.in_force.to_tell,
+            order=self.in_force.order,
         )
 
     def take(self, reading: Reading) -> None:

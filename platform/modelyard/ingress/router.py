@@ -24,7 +24,7 @@ from modelyard.routing.steering import Steering
 from modelyard.routing.trail import Trail
 from modelyard.tenancy.callers import Caller
 
-WISH_LOAD_TIMES: Final = 2  # how long a wish for a model holds, in times that it takes to load
+WISH_LOAD_TIMES: Final = 2  # how long a wish holds, in times that the load should take
 
 
 class Router:
@@ -73,7 +73,8 @@ class Router:
         return target
 
     def wish(self, version: str) -> None:
-        self._demand.wish(version, WISH_LOAD_TIMES * self._fleet.load_s(version))
+        expected_s = max(self._fleet.load_s(version), self.steering.loads.get(version, 0.0))
+        self._demand.wish(version, WISH_LOAD_TIMES * expected_s)
 
     def other(
         self, target: Target, failure: Failure, caller: Caller, table: Table
@@ -87,7 +88,7 @@ class Router:
         if self._fleet.pool(version).is_ready:
             return None
         self.wish(version)
-        return not_loaded(prepared.target.alias, version, self._fleet)
+        return not_loaded(prepared.target.alias, version, self._fleet, self.steering)
 
     def fallback(self, prepared: Prepared, table: Table) -> Target | None:
         """Where a request goes that its own version has no room for."""

@@ -55,7 +55,9 @@ class ReplicaReport:
     slots: requests that it takes at once, its max_ongoing_requests. live: its watchdog's
     word on its progress; no downstream and no load has a part in it. fetched: bytes of the artifact
     that are here, and bytes in all, while they are fetched. stall_after_s: how long it may be busy
-    without a step before its watchdog ends it; None before it is ready.
+    without a step before its watchdog ends it; None before it is ready. place: its Ray node's label
+    `modelyard/place`, "" without one. gpu_ids: the devices that Ray gave it. placement_group: Ray's
+    id of the group that it runs in, "" without one.
     """
 
     app: str
@@ -73,6 +75,9 @@ class ReplicaReport:
     live: bool = True
     fetched: tuple[int, int] | None = None
     stall_after_s: float | None = None
+    place: str = ""
+    gpu_ids: tuple[str, ...] = ()
+    placement_group: str = ""
 
     @property
     def started(self) -> bool:

@@ -77,7 +77,7 @@ def resolve(
 
     Raises NotFound (no such alias), Forbidden (not entitled, or the tenant's data must stay in
     another region), InvalidRequest (wrong kind of model), NotLoaded (no replica is ready;
-    Retry-After is the measured load time) and Overloaded (drained).
+    Retry-After is the time that it should take) and Overloaded (drained).
     """
     around = Surroundings(table, fleet, steering)
     _within_region(caller, table, trail)
@@ -146,13 +146,15 @@ def _first_ready(
             pin_ignored=choice.pin_ignored,
         )
     wanted = route.stable if route.stable in order else order[0]
-    if open_pool(wanted, tenant, route, replace(around, steering=UNSTEERED)).is_ready:
+    # As if no operator had drained anything. What makes room for another model is not loaded.
+    undrained = replace(around, steering=Steering(drained=around.steering.unloading))
+    if open_pool(wanted, tenant, route, undrained).is_ready:
         raise Overloaded(
             f"{alias} is drained by an operator: try again later",
             reason="drained",
             retry_after_s=DRAINED_RETRY_S,
         )
-    raise not_loaded(alias, wanted, fleet)
+    raise not_loaded(alias, wanted, fleet, around.steering)
 
 
 def _may_split(route: Route, operation: Operation, fleet: Fleet) -> bool:
@@ -171,11 +173,18 @@ def _told(why: str) -> str:
     return "" if why == "no_rollout" else why
 
 
-def not_loaded(alias: str, version: str, fleet: Fleet) -> NotLoaded:
-    """No replica is ready. Retry-After is the load time last measured."""
+def not_loaded(alias: str, version: str, fleet: Fleet, steering: Steering) -> NotLoaded:
+    """No replica is ready. Retry-After is as control expects, else the load time last measured."""
     return NotLoaded(
-        f"{alias} is not loaded: no replica of {version} is ready", version, fleet.load_s(version)
+        f"{alias} is not loaded: no replica of {version} is ready",
+        version,
+        expected_load_s(version, fleet, steering),
     )
+
+
+def expected_load_s(version: str, fleet: Fleet, steering: Steering) -> float:
+    """Seconds until it should answer: control's word counts the wait for memory too."""
+    return steering.loads.get(version, fleet.load_s(version))
 
 
 def _order(route: Route, arm: Arm, operation: Operation, tenant: str) -> list[str]:

@@ -12,12 +12,16 @@ class Steering:
 
     drained: apps of cells that get no new requests. finished: rollouts that never move again: at
     weight 0 rolled back, at 100 promoted. shadows: percent of requests copied to the canary.
+    unloading: the drained apps whose model makes room for another. loads: seconds until a version
+    should answer that waits for memory or loads into it.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     drained: frozenset[str] = frozenset()
     finished: frozenset[str] = frozenset()
     shadows: Mapping[str, float] = field(default_factory=dict)
+    unloading: frozenset[str] = frozenset()
+    loads: Mapping[str, float] = field(default_factory=dict)
 
 
 UNSTEERED = Steering()

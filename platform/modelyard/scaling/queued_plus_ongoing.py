@@ -10,10 +10,13 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from modelyard.lifecycle.silence import SILENT_S
 from modelyard.scaling.version_signal import VersionSignal
 
 STALE_AFTER_S: Final = 3.0  # the reader asks twice a second
-YOUNG_UNTIL_S: Final = 3.0  # by then every ingress has posted, and control has published again
+# By then every ingress has posted and control, which looks at no younger board than SILENT_S, has
+# published who is loaded: without its word nobody knows that a model is kept in a swap area.
+YOUNG_UNTIL_S: Final = SILENT_S + 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Final
 
 from modelyard.control.ingress_post import IngressPost
-from modelyard.control.published import EVERYTHING, Override, Published
+from modelyard.control.published import EVERYTHING, FOR_MOVE, OF_SWAP_AREA, Override, Published
 from modelyard.control.reading import Reading
+from modelyard.lifecycle.phases import START, Phase
+from modelyard.lifecycle.report import Post
+from modelyard.lifecycle.silence import is_there
 from modelyard.routing.fleet import version_of
 
 # An ingress posts five times a second. One that is silent for so long is dead, or its loop is
@@ -27,6 +29,16 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """A cell that gets no new requests. stays: its replicas do though they are idle, because who
+    drained it says when they go: a move drops the cell, and control sets a ceiling of 0."""
+
+    app: str
+    left_s: float
+    stays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class VersionSignal:
     """One version: requests that wait at all ingresses, and the bounds in force.
 
@@ -39,29 +51,34 @@ class VersionSignal:
     floor: Bound | None = None
     ceiling: Bound | None = None
     freeze: Bound | None = None
+    drained: tuple[Drain, ...] = ()
 
-    def in_cell(self, cells: int, age_s: float) -> VersionSignal:
-        """One cell's part, `age_s` seconds later: everything split evenly over so many cells.
-
-        Each cell rounds bounds up, so that together they never stay below what was asked.
-        """
+    def aged(self, age_s: float) -> VersionSignal:
+        """As it is `age_s` seconds later: bounds end on time."""
         return VersionSignal(
-            waiting=self.waiting / cells,
-            wish=_part(self.wish, cells, age_s),
-            floor=_part(self.floor, cells, age_s),
-            ceiling=_part(self.ceiling, cells, age_s),
-            freeze=_part(self.freeze, cells, age_s),
+            waiting=self.waiting,
+            wish=_aged(self.wish, age_s),
+            floor=_aged(self.floor, age_s),
+            ceiling=_aged(self.ceiling, age_s),
+            freeze=_aged(self.freeze, age_s),
+            drained=tuple(
+                replace(one, left_s=one.left_s - age_s)
+                for one in self.drained
+                if one.left_s > age_s
+            ),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BoardSignal:
     """A whole reading, taken apart by version. up_s: seconds that the board had run by then.
-    freeze: of every version, those included that nobody has named yet."""
+    freeze: of every version, those included that nobody has named yet. there: replicas of each app
+    that start or serve."""
 
     up_s: float
     versions: dict[str, VersionSignal] = field(default_factory=dict)
     freeze: Bound | None = None
+    there: dict[str, int] = field(default_factory=dict)
 
     def of_version(self, version: str) -> VersionSignal:
         known = self.versions.get(version, VersionSignal())
@@ -72,6 +89,8 @@ class BoardSignal:
         fresh = [entry.post for entry in reading.ingresses if entry.age_s < INGRESS_SILENT_S]
         versions = _waiting(fresh)
         for wish in reading.wishes:
+            if wish.by_control:
+                continue
             bound = Bound(wish.replicas, "", wish.left_s)
             known = versions.get(wish.version, VersionSignal())
             versions[wish.version] = replace(known, wish=_larger(known.wish, bound))
@@ -80,9 +99,20 @@ class BoardSignal:
             if (override.kind, override.target) == ("freeze", EVERYTHING):
                 freeze = Bound(0, override.author, override.left_s)
                 continue
-            known = versions.get(override.target, VersionSignal())
-            versions[override.target] = _bounded(known, override)
-        return cls(reading.up_s, versions, freeze)
+            version = version_of(override.target)  # of a drain, which names an app
+            known = versions.get(version, VersionSignal())
+            versions[version] = _bounded(known, override)
+        return cls(reading.up_s, versions, freeze, _there(reading.posts))
+
+
+def _there(posts: Iterable[Post]) -> dict[str, int]:
+    """One that failed counts: it has a place, and Serve starts another there."""
+    found: dict[str, int] = {}
+    for post in posts:
+        phase = post.report.phase
+        if phase in {*START, Phase.READY, Phase.FAILED} and is_there(phase, post.age_s):
+            found[post.report.app] = found.get(post.report.app, 0) + 1
+    return found
 
 
 def _waiting(posts: Iterable[IngressPost]) -> dict[str, VersionSignal]:
@@ -109,6 +139,10 @@ def _bounded(known: VersionSignal, override: Override) -> VersionSignal:
             return replace(known, ceiling=_smaller(known.ceiling, bound))
         case "freeze":
             return replace(known, freeze=bound)
+        case "drain":
+            stays = override.reason.startswith(FOR_MOVE) or override.author.startswith(OF_SWAP_AREA)
+            drain = Drain(override.target, override.left_s, stays)
+            return replace(known, drained=(*known.drained, drain))
     return known
 
 
@@ -120,7 +154,7 @@ def _smaller(one: Bound | None, other: Bound) -> Bound:
     return one if one is not None and one.replicas < other.replicas else other
 
 
-def _part(bound: Bound | None, cells: int, age_s: float) -> Bound | None:
+def _aged(bound: Bound | None, age_s: float) -> Bound | None:
     if bound is None or bound.left_s <= age_s:
         return None
-    return replace(bound, replicas=ceil(bound.replicas / cells), left_s=bound.left_s - age_s)
+    return replace(bound, left_s=bound.left_s - age_s)

@@ -247,6 +247,37 @@ ROLLOUT_OUTCOMES: Final = Family(
     "4xx of its own), cancelled by their client; where outcomes are sampled, an estimate of all.",
     ("model", "arm", "kind"),
 )
+# The placement, where the config has one: an ingress reads Ray for it when it is scraped.
+PLACEMENT_MISMATCHES: Final = Family(
+    "placement_mismatches",
+    "gauge",
+    "Replicas and apps that are not as planned: at another place, with other devices, in no "
+    "placement group of their own, missing, too many.",
+    ("kind",),
+)
+PLACEMENT_PENDING: Final = Family(
+    "placement_pending_seconds",
+    "gauge",
+    "How long a replica has waited for a place, the longest of an app, by the reason: Ray itself "
+    "tells nobody.",
+    ("app", "reason"),
+)
+PLACEMENT_PLACES: Final = Family(
+    "placement_places",
+    "gauge",
+    "Devices and machines that the plan names, and those of them with a replica: planned, used.",
+    ("kind",),
+)
+# Control's own, like those of rollouts.
+SWAP_LOADS: Final = Family(
+    "swap_loads", "counter", "Loads that control admitted into a swap area.", ("area",)
+)
+SWAP_EVICTIONS: Final = Family(
+    "swap_evictions", "counter", "Models that made room for another in a swap area.", ("area",)
+)
+SWAP_WAITING: Final = Family(
+    "swap_waiting", "gauge", "Models that wait for room in a swap area.", ("area",)
+)
 CONFIG_VALID: Final = Family(
     "config_valid", "gauge", "Whether the last table given to an ingress was good.", ("replica",)
 )

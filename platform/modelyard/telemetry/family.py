@@ -14,7 +14,7 @@ PREFIX: Final = "modelyard_"
 # Every label there is (design section 5). `tenant` belongs to one family, bounded by TopN.
 LABELS: Final = frozenset(
     "model version arm route tier priority code finish_reason phase cause kind reason gate "
-    "direction replica node app digest tenant release device rollout".split()
+    "direction replica node app digest tenant release device rollout area".split()
 )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from modelyard.config.checked import Checked
 from modelyard.config.faults import Fault
 from modelyard.config.model_args import GeneratorArgs
 from modelyard.config.serve_file import Deployment
+
+SHARED_MEMORY: Final = "gpu_mem"  # what `modelyard plan` counts on a shared device
 
 
 def generators_have_no_user_config(checked: Checked) -> Iterator[Fault]:
@@ -36,6 +39,8 @@ def tensor_parallel_has_gpus(checked: Checked) -> Iterator[Fault]:
 
 
 def gpus_of(deployment: Deployment) -> float:
-    """GPUs that one replica asks Ray for."""
-    bundles = sum(bundle.get("GPU", 0.0) for bundle in deployment.placement_group_bundles)
-    return max(bundles, deployment.ray_actor_options.num_gpus or 0.0)
+    """GPUs that one replica sees. Of bundles it is what its actor asks for, in the first: a GPU of
+    another bundle is kept for nobody. A share of a planned device is that device."""
+    given = deployment.ray_actor_options.num_gpus or 0.0
+    shared = SHARED_MEMORY in deployment.ray_actor_options.resources
+    return 1.0 if shared and 0 < given < 1 else given

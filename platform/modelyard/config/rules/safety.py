@@ -48,10 +48,12 @@ def _longest_deadline(checked: Checked, app: App) -> tuple[float, str]:
 
 
 def a_good_replica_outlasts_a_bad_one(checked: Checked) -> Iterator[Fault]:
-    """Without a surge Serve stops what serves before the new replica has passed its self-test."""
+    """Without a surge Serve stops what serves before the new replica has passed its self-test.
+
+    A planned place has no room for one more: there a new version is a new app, beside the old."""
     for app in checked.models:
         for path, deployment in app.deployments():
-            if deployment.max_surge_percent == 0:
+            if deployment.max_surge_percent == 0 and not deployment.placement_group_bundles:
                 yield checked.fault(
                     (*path, "max_surge_percent"),
                     "0: a redeploy stops a good replica before the new one has passed its "

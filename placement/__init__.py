@@ -1,0 +1,1 @@
+"""Which replica goes where: the planner of a fleet."""
