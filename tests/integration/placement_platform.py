@@ -64,12 +64,13 @@ class EmulatedPlatform:
         return record
 
     def pids(self) -> dict[str, frozenset[int]]:
-        """Of ready replicas, by app."""
-        return {
+        """Of ready replicas, by app; without the apps that have none, which Serve takes away."""
+        found = {
             app["name"]: frozenset(one["pid"] for one in app["replicas"] if one["phase"] == "Ready")
             for app in self.status()["apps"]
             if "@" in app["name"]
         }
+        return {app: pids for app, pids in found.items() if pids}
 
     def kill_node(self, place: str) -> None:
         """As the loss of a machine: its raylet and all its replicas at once."""
