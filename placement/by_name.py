@@ -38,11 +38,16 @@ class Tried(NamedTuple):
 
 
 def by_name(problem: Problem) -> Tried:
-    """Neither where the problem is too large."""
+    """Neither where the problem is too large. The same whatever the order of places and items:
+    the solver's answer depends on that of rows and columns."""
+    problem = Problem(
+        tuple(sorted(problem.places, key=lambda one: one.name)),
+        tuple(sorted(problem.items, key=lambda one: one.name)),
+    )
     pairs = [
         (item, place, need)
-        for item in sorted(problem.items, key=lambda one: one.name)
-        for place in sorted(problem.places, key=lambda one: one.name)
+        for item in problem.items
+        for place in problem.places
         if (need := item.need_at(place)) is not None
     ]
     if sum(item.replicas for item in problem.items) > REPLICAS or not 0 < len(pairs) <= PAIRS:

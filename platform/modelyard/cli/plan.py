@@ -33,7 +33,7 @@ def plan(
         typer.Option(metavar="VERB=VALUE", help="Suppose, show, write nothing. May be repeated."),
     ] = None,
     defrag: Annotated[
-        bool, typer.Option("--defrag", help="Free machines by a few moves; -o says what is placed.")
+        bool, typer.Option("--defrag", help="Free devices by a few moves; -o says what is placed.")
     ] = False,
     moves: Annotated[
         int | None, typer.Option(min=1, help="With --defrag: replicas at most, else 5 % of all.")
